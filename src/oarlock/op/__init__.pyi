@@ -1514,6 +1514,14 @@ def grid_sample(x: Var, grid: Var, mode: str = "bilinear", padding_mode: str = "
     What lies outside is zero, the nearest pixel (``"border"``) or mirrored (``"reflection"``). Jaderberg et al., 2015.
     """
 
+def grid_sample_changes(x: Var, grid: Var, y_gradient: Var, direction: Var, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False, *, name: str | None = None) -> tuple[Var, Var, Var]:
+    """grid_sample_changes(x: float[n c! ...s], grid: float[n ...t], y_gradient: float[n c ...u], direction: float[n ...t], mode="bilinear", padding_mode="zeros", align_corners=False) -> of_x: float[n c ...s], of_grid: float[n ...t], of_y_gradient: float[n c ...u]
+
+    The gradients of the gradient of `grid_sample` at the grid, times a direction, with respect to all that it reads.
+
+    It has no gradient. Along an axis, where weights are linear, the gradient does not depend on the place.
+    """
+
 @overload
 def group_norm(x: Var, scale: Var | None = None, bias: Var | None = None, *, groups: int, epsilon: float = 1e-05, name: str | None = None) -> Var:
     """group_norm(x: float[n c ...s], scale?: float[c], bias?: float[c], groups, epsilon=1e-05) -> y: float[n c ...s], mean: float[n {groups} 1], rstd: float[n {groups} 1]

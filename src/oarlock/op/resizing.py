@@ -7,8 +7,9 @@ from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.tensor.dtype import at_least_single
 from oarlock.tensor.resizing import RESIZE_MODES, resized, resized_backward, scaled_size
+from oarlock.tensor.sampling import sampling_changes
 
-__all__ = ["grid_sample", "resize"]
+__all__ = ["grid_sample", "grid_sample_changes", "resize"]
 
 
 @operator(
@@ -145,7 +146,7 @@ def grid_sample_dx(grid, dy, x_shape, *, mode, padding_mode, align_corners):
 
 @grid_sample.gradient("grid")
 def grid_sample_dgrid(x, grid, dy, *, mode, padding_mode, align_corners):
-    """It has no gradient itself, as in PyTorch."""
+    """Its gradients are `grid_sample_changes`, which PyTorch does not have."""
     how = _MODES.index(mode), _OUTSIDE.index(padding_mode), align_corners
     wide = at_least_single(x)
     return _sampler(x, "_backward")(at_least_single(dy), wide, _bounded(grid, x.shape), *how, [False, True])[1].to(dy.dtype)
@@ -155,3 +156,44 @@ def grid_sample_dgrid(x, grid, dy, *, mode, padding_mode, align_corners):
 def grid_sample_dx_dgrid(grid, dy, ddx, *, mode, padding_mode, align_corners):
     """The output is linear in ``x``, so that ``ddx`` is sampled in its place."""
     return grid_sample_dgrid(ddx, grid, dy, mode=mode, padding_mode=padding_mode, align_corners=align_corners)
+
+
+_ONE_PLACE = {"x": [[[[1.0, 3.0]]]], "grid": [[[[0.0, 0.0]]]], "y_gradient": [[[[1.0]]]], "direction": [[[[1.0, 0.0]]]]}
+
+
+@operator(
+    "x: float[n c! ...s], grid: float[n ...t], y_gradient: float[n c ...u], direction: float[n ...t]"
+    " -> of_x: float[n c ...s], of_grid: float[n ...t], of_y_gradient: float[n c ...u]",
+    cases=[
+        Case(**_ONE_PLACE, of_x=[[[[-1.0, 1.0]]]], of_grid=[[[[0.0, -1.0]]]], of_y_gradient=[[[[2.0]]]]),
+        Case(**_ONE_PLACE, mode="nearest", of_x=[[[[0.0, 0.0]]]], of_grid=[[[[0.0, 0.0]]]], of_y_gradient=[[[[0.0]]]]),
+    ],
+)
+def grid_sample_changes(
+    x, grid, y_gradient, direction, *, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False
+):  # fmt: skip
+    """The gradients of the gradient of `grid_sample` at the grid, times a direction, with respect to all that it reads.
+
+    It has no gradient. Along an axis, where weights are linear, the gradient does not depend on the place.
+    """
+    wide = at_least_single(x), _bounded(grid, x.shape), at_least_single(y_gradient), at_least_single(direction)
+    found = sampling_changes(*wide, mode=mode, padding_mode=padding_mode, align_corners=align_corners)
+    return tuple(each.to(x.dtype) for each in found)
+
+
+@grid_sample_changes.check_shapes
+def require_changes_that_fit(x, grid, y_gradient, direction, **how):
+    sampled_shape(x, grid, **how)
+
+
+grid_sample_dgrid.gradient_programs(
+    x=lambda x, grid, dy, ddgrid, *, mode, padding_mode, align_corners: grid_sample_changes(
+        x, grid, dy, ddgrid, mode=mode, padding_mode=padding_mode, align_corners=align_corners
+    )[0],
+    grid=lambda x, grid, dy, ddgrid, *, mode, padding_mode, align_corners: grid_sample_changes(
+        x, grid, dy, ddgrid, mode=mode, padding_mode=padding_mode, align_corners=align_corners
+    )[1],
+    dy=lambda x, grid, dy, ddgrid, *, mode, padding_mode, align_corners: grid_sample_changes(
+        x, grid, dy, ddgrid, mode=mode, padding_mode=padding_mode, align_corners=align_corners
+    )[2],
+)

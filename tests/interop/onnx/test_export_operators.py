@@ -68,6 +68,7 @@ REFUSED = {
     "grid_sample": "GridSample of volumes needs opset 20",
     "grid_sample_dx": "ONNX has no operator for the gradients of GridSample",
     "grid_sample_dgrid": "ONNX has no operator for the gradients of GridSample",
+    "grid_sample_changes": "ONNX has no operator for the gradients of GridSample",
     **dict.fromkeys(
         ("inverse", "solve_columns", "solve_triangular_columns", "cholesky", "slogdet", "cofactors"),
         "ONNX has no operator for systems of linear equations",

@@ -96,6 +96,6 @@ def grid_sample(g: Graph, x: Value, grid: Value, *, mode: str, padding_mode: str
     return g("GridSample", x, grid, mode=names.get(mode, mode), padding_mode=padding_mode, align_corners=int(align_corners))
 
 
-@export("grid_sample_dx", "grid_sample_dgrid")
+@export("grid_sample_dx", "grid_sample_dgrid", "grid_sample_changes")
 def grid_sample_gradient(g: Graph, *_: Value, **__: object) -> str:
     raise Unsupported("ONNX has no operator for the gradients of GridSample")
