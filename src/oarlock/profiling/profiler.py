@@ -47,7 +47,7 @@ class Profile:
     @property
     def slowdown(self) -> float | None:
         """The median of the steps that were recorded by that of those before, which ran without a clock; None where there were none."""
-        recorded = [each.end - each.begin for each in self._recorder.slices if each.part.kind == "step"]
+        recorded = [each.slice.end - each.slice.begin for each in self._timed if each.slice.part.kind == "step"]
         before = self._recorder.before[1:]  # the first step makes the plan
         if not before or not recorded:
             return None
@@ -103,8 +103,10 @@ class Profile:
         found, slowed = self.waits(), self.slowdown
         share = found["arithmetic"] / self.seconds if self.seconds else 0.0
         threads = torch.get_num_threads()
+        median = statistics.median(each.whole for each in self._timed if each.slice.part.kind == "step") * 1e-9
         lines = [
-            f"{self.steps} step{'s' * (self.steps != 1)} of {said_time(self.seconds)}, {threads} thread{'s' * (threads != 1)}",
+            f"{self.steps} step{'s' * (self.steps != 1)} of {said_time(self.seconds)} each, with what lies between them; "
+            f"the median step takes {said_time(median)}, with {threads} thread{'s' * (threads != 1)}",
             f"{share * 100:.0f} % of it products, convolutions and attention; {self.gigaflops:,.1f} GFLOP/s over all, "
             f"of {self.peak:,.1f} for a large product on this machine",
         ]
