@@ -188,6 +188,18 @@ def test_a_script_without_data_or_without_a_cost_says_what_is_missing(place, ref
     assert 'has no variable "predict"' in refuses("train", "model.py", *DATA, "--save", "kind.safetensors")
 
 
+def test_columns_of_another_shape_are_refused_before_a_run_begins(place, refuses):
+    columns = ("--columns", "x=width:kind", "--columns", "kind=kind")
+    assert refuses("train", "model.py", "--data", "table.csv", *columns).startswith(
+        'FeedError: "x" must have the shape [n, 2], not [32, 3]\n  model.py:6      x = ol.layer.data("x", [2])\n'
+    )
+    numpy.savez("wide.npz", x=numpy.zeros((5, 3), "float32"), kind=numpy.zeros(5, "int64"))
+    train = "ol.train(cost, dict(numpy.load('wide.npz')), run='runs/one')\n"
+    Path("model.py").write_text("import numpy\n" + Path("model.py").read_text() + train)
+    assert '"x" must have the shape [n, 2], not [5, 3]' in refuses("train", "model.py")
+    assert not Path("runs").exists()
+
+
 # A script that trains by itself
 
 
@@ -271,7 +283,17 @@ def test_evaluate_refuses_what_measures_nothing(place, prints, refuses):
     model = ol.load_model(max(Path("runs/model-1/checkpoints").iterdir()) / "model.safetensors")
     ol.save_model(model.program.targets["loss"], model, "loss.safetensors")
     assert refuses("evaluate", "loss.safetensors").startswith("ArgumentError: nothing says what to measure on\n")
-    assert refuses("evaluate", "runs").startswith('MissingFileError: the folder "runs" holds no run')
+    inside = "runs/model-1, the first of 1 in it"
+    for verb in ("evaluate", "resume"):
+        assert refuses(verb, "runs") == (
+            f'MissingFileError: "runs" is no folder of a run: it has no run.json\n  Try: {inside}    (oarlock explain MissingFileError)'
+        )
+    assert refuses("train", "runs/model-1").startswith(
+        'ArgumentError: "runs/model-1" is a folder, and train takes a script or a saved program'
+    )
+    assert refuses("infer", "runs/model-1", "--data", "table.csv").startswith(
+        'ArgumentError: "runs/model-1" is a folder, and infer takes a'
+    )
     assert refuses("evaluate", "runs/model-1", "--batch-size", 0) == "ArgumentError: evaluate: batch_size is a whole number from 1, not 0"
     columns = ("--columns", "x=width,height", "--columns", "kind=kind")
     told = prints("evaluate", "loss.safetensors", "--data", "table.csv:test", *columns)

@@ -20,6 +20,7 @@ from oarlock.training.invocation import Invocation
 from oarlock.training.options import TrainOptions
 from oarlock.training.progress import format_metrics
 from oarlock.training.run_folder import load_run
+from oarlock.training.run_record import RunRecord
 
 __all__ = ["evaluate"]
 
@@ -46,6 +47,8 @@ def evaluate(
     asked = _options(path)
     if path.is_dir() and untrusted:
         raise ArgumentError("--untrusted is for a model file, not for a folder")
+    if path.is_dir():
+        RunRecord.read(path)  # which says what is there instead of a run
     model = load_run(path) if path.is_dir() else load_model(path, untrusted=untrusted)
     name = data if data is not None else asked.validate
     if name is None:

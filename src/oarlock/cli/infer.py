@@ -19,7 +19,7 @@ from oarlock.data.csv_file import format_csv
 from oarlock.data.program_inputs import ProgramInputs
 from oarlock.data.table import Table
 from oarlock.datasets.by_name import open_source
-from oarlock.errors import MissingFileError
+from oarlock.errors import ArgumentError, MissingFileError
 from oarlock.runtime.process import configure_process
 
 __all__ = ["infer"]
@@ -40,6 +40,11 @@ def infer(
 
     Where the data has a [bold]label[/], its accuracy is printed; images are drawn beside what was read.
     """
+    if path.is_dir():
+        raise ArgumentError(
+            f'"{path}" is a folder, and infer takes a model file',
+            hint=f"oarlock evaluate {path} measures a run; oarlock train --save, and ol.save_model(predict, ...), save what predicts",
+        )
     if output is not None and not output.absolute().parent.is_dir():
         raise MissingFileError(f'there is no folder "{output.parent}"')
     configure_process(keep_memory=not is_child())

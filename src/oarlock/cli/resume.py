@@ -15,6 +15,7 @@ from oarlock.cli.script_run import run_script
 from oarlock.errors import ArgumentError, FormatError, MissingFileError
 from oarlock.training.configuration import read_configuration
 from oarlock.training.invocation import Invocation
+from oarlock.training.run_record import RunRecord
 
 __all__ = ["resume"]
 
@@ -33,7 +34,7 @@ def resume(
     """
     about, settings = folder / "run.json", folder / "config.toml"
     if not about.is_file():
-        raise MissingFileError(f'"{folder}" is no folder of a run: it has no run.json')
+        RunRecord.read(folder)  # which says what is there instead
     try:
         found = json.loads(about.read_text(encoding="utf-8"))
         command, place = [str(word) for word in found["command"]], Path(found["working_folder"])

@@ -106,6 +106,8 @@ def train(
     """
     if not os.path.exists(path):
         raise MissingFileError(f'there is no file "{path}"')
+    if path.is_dir():
+        raise ArgumentError(f'"{path}" is a folder, and train takes a script or a saved program', hint=f"oarlock resume {path}")
     if workers != 1 and untrusted:
         raise ArgumentError("--untrusted runs one process, which may exchange nothing with others", hint="leave out --workers")
     start_workers(workers)

@@ -38,9 +38,9 @@ def arguments_of(options: TrainOptions, seed: int) -> dict[str, Any]:
 def refuse_arguments(words: Sequence[str]) -> None:
     """Raise ArgumentError for what is no option of the command, where no script takes it as its own."""
     if words:
-        options = [f"--{name.replace('_', '-')}" for name in (*OPTIONS, "config", "set", "import", "plain", "quiet")]
-        near = find_near(words[0].partition("=")[0], options) if words[0].startswith("-") else None
-        raise ArgumentError(f"unknown argument {words[0]!r}", hint=f"did you mean {near}?" if near else "oarlock train --help")
+        options = [name.replace("_", "-") for name in (*OPTIONS, "config", "set", "import", "plain", "quiet")]
+        near = find_near(words[0].strip("-").partition("=")[0], options) if words[0].startswith("-") else None
+        raise ArgumentError(f"unknown argument {words[0]!r}", hint=f"did you mean --{near}?" if near else "oarlock train --help")
 
 
 def require_folder_of(path: Path | None) -> None:

@@ -15,6 +15,8 @@ from oarlock.data.table import ColumnTable, LazyTable, Table
 from oarlock.errors import FeedError
 from oarlock.ir.program import Program
 from oarlock.runtime import random
+from oarlock.runtime.feed import check_feed
+from oarlock.runtime.place import CPUPlace
 from oarlock.training.reading_ahead import by_thread, by_workers
 from oarlock.training.transforming import feed_of
 
@@ -83,6 +85,9 @@ class Batches:
         if not rows:
             given = [f'"{name}" has 0 rows' for name in columns or ()]
             raise FeedError("the data set has no rows", given=given)
+        if columns and worker[1] == 1:  # the shapes, before anything is begun; each step looks at all of its feed
+            first = numpy.arange(min(rows, batch_size))
+            check_feed(program, {name: column[first] for name, column in columns.items()}, set(), CPUPlace())
         return cls(source, inputs, rows, batch_size, program.seed, columns, worker)
 
     @property
