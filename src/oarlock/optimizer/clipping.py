@@ -10,6 +10,7 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.update_settings import UpdateSettings
 from oarlock.ir.var import Var
 from oarlock.op.choice import minimum
+from oarlock.op.complex_parts import view_as_real
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import add, clip, divide, multiply, sum_
@@ -121,6 +122,8 @@ def _with(gradient: Gradient, values: Var) -> Gradient:
 
 def squared_norm(gradient: Var) -> Var:
     """The sum of the squares of all elements: float[], float32 at least, for that of halves is soon too large for them."""
+    if gradient.dtype.is_complex:
+        gradient = view_as_real(gradient)
     wide = _as(gradient, DType.FLOAT32) if gradient.dtype.itemsize < 4 else gradient
     return reduce_sum(square(wide))
 

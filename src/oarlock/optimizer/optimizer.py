@@ -22,12 +22,13 @@ from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.composed.row_gradients import as_table
 from oarlock.op.creation import full
 from oarlock.op.dtype_conversion import cast
-from oarlock.op.elementwise import add, floor_divide, multiply
+from oarlock.op.elementwise import add, floor_divide, multiply, subtract
 from oarlock.op.magnitude import sign
 from oarlock.op.update import sgd
 from oarlock.optimizer.accumulation import accumulated
 from oarlock.optimizer.averaging import Average
 from oarlock.optimizer.clipping import Clip, clip_by_settings, clipped
+from oarlock.optimizer.part_step import PartStep
 from oarlock.optimizer.row_step import Gradient, Gradients, RowStep, as_tables, coalesced
 from oarlock.optimizer.schedule.schedule import LearningRate, Progress, is_schedule
 from oarlock.optimizer.step import Step, commit_all, new_state
@@ -204,14 +205,21 @@ class Optimizer(ABC):
         for share in (settings.l1, self.l1):
             if share:
                 gradient = add(gradient, multiply(sign(parameter), constant_like(share, parameter)))
-        self._update_in_float32(replace(step, weight_decay=decoupled if self.decays_weights else 0.0), parameter, gradient)
+        self._update_real(replace(step, weight_decay=decoupled if self.decays_weights else 0.0), parameter, gradient)
         if decoupled and not self.decays_weights and parameter in step.written:
             taken = multiply(step.learning_rate, constant_like(decoupled, step.learning_rate))
-            step.written[parameter] = sgd(step.written[parameter], parameter, taken)
+            following = step.written[parameter]
+            if parameter.dtype.is_complex:
+                step.written[parameter] = subtract(following, multiply(parameter, cast(taken, dtype=parameter.dtype)))
+            else:
+                step.written[parameter] = sgd(following, parameter, taken)
 
-    def _update_in_float32(self, step: Step, parameter: Var, gradient: Var) -> None:
-        """Call `update`, with float32 in place of half precision unless kernels see to that."""
-        if self.widens_halves and is_half(parameter):
+    def _update_real(self, step: Step, parameter: Var, gradient: Var) -> None:
+        """Call `update`, with the parts of complex numbers, and float32 in place of half precision unless kernels see to that."""
+        if parameter.dtype.is_complex:
+            parts = PartStep.of(step)
+            self.update(parts, parts.parts(parameter), parts.parts(gradient))
+        elif self.widens_halves and is_half(parameter):
             wide = WideStep.of(step)
             self.update(wide, wide.widened(parameter), wide.widened(gradient))
         else:
