@@ -218,3 +218,41 @@ def test_a_gradient_with_respect_to_a_complex_number_is_pytorchs():
         (dz,) = ol.gradients(cost, x)
     for options in ({}, {"interpret": True, "check": True}):
         numpy.testing.assert_allclose(run(program, {"z": Z}, [dz], **options)[0], z.grad.numpy(), *AUTOGRAD)
+
+
+def test_numpy_computes_real_numbers_alone():
+    with ol.Program() as program:
+        y = ol.op.conj(ol.layer.data("z", [3], "complex64", batch=None))
+    with pytest.raises(ol.ProgramError, match="^NumPy has no kernel for conj of complex numbers"):
+        ol.Executor(backend="numpy").run(program, {"z": Z.astype("complex64")}, [y], scope=ol.Scope())
+
+
+def test_compositions_of_complex_numbers_are_pytorchs():
+    z, w = torch.tensor(Z), torch.tensor(Z[::-1].copy()) * (0.5 - 1j)
+    with ol.Program() as program:
+        x, y = ol.layer.data("z", [3], "complex128", batch=None), ol.layer.data("w", [3], "complex128", batch=None)
+        found = [
+            ol.op.vector_norm(x),
+            ol.op.vector_norm(x, order=3.0),
+            ol.op.normalize(x, axis=0),
+            ol.op.vecdot(x, y),
+            ol.op.isclose(x, y),
+            ol.op.softsign(x),
+            ol.op.einsum("i,j->ij", x, y),
+            x**2.0,
+            x**-0.5,
+        ]
+    expected = [
+        torch.linalg.vector_norm(z),
+        torch.linalg.vector_norm(z, 3),
+        z / torch.linalg.vector_norm(z),
+        torch.linalg.vecdot(z, w),
+        torch.isclose(z, w),
+        torch.nn.functional.softsign(z),
+        torch.einsum("i,j->ij", z, w),
+        z**2.0,
+        z**-0.5,
+    ]
+    for options in ({}, {"interpret": True, "check": True}):
+        for ours, theirs in zip(run(program, {"z": Z, "w": w.numpy()}, found, **options), expected, strict=True):
+            torch.testing.assert_close(torch.from_numpy(numpy.asarray(ours)), theirs, rtol=AUTOGRAD[0], atol=AUTOGRAD[1])

@@ -493,3 +493,10 @@ def test_metrics_count_what_was_answered_and_run(model):
         "oarlock_held_bytes 0.0",
     } <= lines
     assert any(line.startswith("process_resident_memory_bytes ") for line in lines)
+
+
+def test_a_model_of_complex_numbers_is_refused_by_name(tmp_path):
+    with ol.Program() as program:
+        program.targets["y"] = ol.op.conj(ol.layer.data("z", shape=[3], dtype="complex64"))
+    with pytest.raises(errors.ArgumentError, match=r'^"z" is complex64\[n, 3\], and the protocol has no datatype for complex numbers'):
+        ask(model_of(program, tmp_path), "GET", "/v2/models/model")

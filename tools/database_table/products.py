@@ -66,7 +66,7 @@ CALLS = {
     "linalg.vecdot": lambda x, y, *, dim=-1: op.vecdot(x, y, axis=dim),
     "outer": op.outer,
     "tensordot": tensordot,
-    "vdot": dot,
+    "vdot": lambda x, y: op.vecdot(x, y),
     "__rmatmul__": lambda x, y: op.matrix_product(y, x),
     "addmm": addition(op.matrix_product),
     "addmm.decomposed": addition(op.matrix_product),

@@ -6,6 +6,7 @@ from database_judge import Unmapped
 
 import oarlock as ol
 from oarlock import op
+from oarlock.op.complex_parts import conjugated
 
 __all__ = ["CALLS"]
 
@@ -146,7 +147,7 @@ def shift(sign):
 CALLS = {
     "fft.fftshift": shift(1),
     "fft.ifftshift": shift(-1),
-    "H": lambda x: op.swapaxes(x, 0, 1) if x.shape else op.assign(x),
+    "H": lambda x: conjugated(op.swapaxes(x, 0, 1)) if x.shape else op.assign(x),
     "T": lambda x: op.transpose(x, axes=tuple(range(len(x.shape)))[::-1]),
     "alias_copy": op.assign,
     "atleast_1d": many_each(op.atleast_1d),
@@ -165,7 +166,7 @@ CALLS = {
     "dstack": many(op.dstack),
     "hsplit": op.hsplit,
     "hstack": many(op.hstack),
-    "mH": lambda x: op.swapaxes(x, -2, -1),
+    "mH": lambda x: conjugated(op.swapaxes(x, -2, -1)),
     "mT": lambda x: op.swapaxes(x, -2, -1),
     "meshgrid.list_of_tensors": meshgrid,
     "meshgrid.variadic_tensors": meshgrid,

@@ -597,11 +597,11 @@ def unflatten(x: Var, axis: int, sizes: Sequence[int | str]) -> Var:
     """``x`` with an axis split into several of ``sizes``, of which one may be -1."""
 
 def vecdot(x: Var, y: Var, axis: int = -1) -> Var:
-    """The sum of products along an axis; the others broadcast."""
+    """The sum of products along an axis, of complex numbers those of the conjugates of ``x``; the others broadcast."""
 
 def vector_norm(x: Var, order: float = 2.0, axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> Var:
     """``(sum |x|**order)**(1 / order)`` over one axis, several, or all; the largest ``|x|`` for an infinite order, the count of what is not
-    0 for order 0. Raises what the operators raise.
+    0 for order 0: a real number, of complex ones too. Raises what the operators raise.
     """
 
 def abs(x: Var, *, name: str | None = None) -> Var:
@@ -1291,7 +1291,7 @@ def divide(x: Var | complex, y: Var | complex, *, name: str | None = None) -> Va
 def dot(x: Var, y: Var, mean: bool = False, *, name: str | None = None) -> Var:
     """dot(x: inexact[...s], y: inexact[...s], mean=False) -> z: inexact[]
 
-    The sum of all ``x * y``, or their mean. Nothing is conjugated: see `vdot`.
+    The sum of all ``x * y``, or their mean. Nothing is conjugated: see `vecdot`.
     """
 
 def dropout(x: Var, rate: float | Var = 0.5, first_row: int | Var = 0, *, name: str | None = None) -> Var:

@@ -115,7 +115,7 @@ matmul.complex_gradient_programs(
     ],
 )
 def dot(x, y, *, mean: bool = False):
-    """The sum of all ``x * y``, or their mean. Nothing is conjugated: see `vdot`."""
+    """The sum of all ``x * y``, or their mean. Nothing is conjugated: see `vecdot`."""
     count = x.numel()
     if not x.is_cpu or x.element_size() < 4:
         products = x * y

@@ -28,7 +28,15 @@ def require_numpy_kernels(ops: Iterable[Op], catalogue: Catalogue) -> None:
     """Raise ProgramError for ops that NumPy does not compute."""
     from oarlock.backend.numpy.kernel_call import has_kernel
 
-    missing = {op.type: op for op in walk_ops(list(ops)) if not has_kernel(catalogue.get(op.type))}
+    ops = list(ops)
+    missing = {op.type: op for op in walk_ops(ops) if not has_kernel(catalogue.get(op.type))}
+    of_complex = next((op for op in walk_ops(ops) if any(var.dtype.is_complex for var in (*op.reads, *op.writes))), None)
+    if of_complex is not None:
+        raise ProgramError(
+            f"NumPy has no kernel for {of_complex.type} of complex numbers",
+            location=of_complex.location,
+            hint='leave out backend="numpy": its kernels are of real numbers',
+        )
     if missing:
         raise ProgramError(
             f"NumPy has no kernel for {', '.join(sorted(missing))}",

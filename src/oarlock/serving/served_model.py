@@ -40,6 +40,14 @@ class ServedModel:
                 location=here(),
                 hint="ol.save_model(predict, parameters, path) saves a program with one",
             )
+        odd = next((var for var in (*model.program.main.inputs, *model.program.targets.values()) if var.dtype.is_complex), None)
+        if odd is not None:
+            raise ArgumentError(
+                f'"{odd.name}" is {odd.type_text}, and the protocol has no datatype for complex numbers',
+                location=here(),
+                given=[odd.describe()],
+                hint="ol.op.view_as_complex takes what is fed as parts, and ol.op.view_as_real gives parts",
+            )
         self.name = name
         self.program = model.program
         self.labels = tuple(model.program.targets)

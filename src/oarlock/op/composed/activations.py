@@ -9,6 +9,7 @@ from oarlock.op.activation import sigmoid, softmax, tanh
 from oarlock.op.choice import where
 from oarlock.op.comparison import greater, less_equal
 from oarlock.op.composed.arithmetic import constant_like
+from oarlock.op.composed.norms import as_dtype_of
 from oarlock.op.elementwise import clip, divide, multiply, neg, subtract
 from oarlock.op.magnitude import abs_
 from oarlock.op.manipulation import reshape, split
@@ -67,7 +68,7 @@ def glu(x: Var, *, axis: int = -1) -> Var:
 def softsign(x: Var) -> Var:
     """``x / (1 + |x|)``."""
     with undone_on_error(require_type(x, "softsign: x").block.program):
-        return divide(x, abs_(x) + 1.0)
+        return divide(x, as_dtype_of(x, abs_(x) + 1.0))
 
 
 def tanhshrink(x: Var) -> Var:

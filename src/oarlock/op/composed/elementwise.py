@@ -98,7 +98,8 @@ def isclose(x: Var, y: Var, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan
     """Where ``|x - y| <= atol + rtol |y|``, or both are the same infinity; where both are NaN with ``equal_nan``."""
     if not (rtol >= 0.0 and atol >= 0.0):
         raise ArgumentError(f"isclose: rtol is {rtol} and atol {atol}, where both are at least 0", location=here())
-    bound = add(multiply(abs_(y), constant_like(rtol, y)), constant_like(atol, y))
+    size = abs_(y)
+    bound = add(multiply(size, constant_like(rtol, size)), constant_like(atol, size))
     near = logical_or(equal(x, y), logical_and(isfinite(y), less_equal(abs_(subtract(x, y)), bound)))
     return logical_or(near, logical_and(isnan(x), isnan(y))) if equal_nan else near
 
@@ -111,9 +112,10 @@ def allclose(x: Var, y: Var, *, rtol: float = 1e-5, atol: float = 1e-8, equal_na
 
 @composition
 def float_power(x: Var, exponent: Var | float) -> Var:
-    """``x`` to a power, computed in float64."""
-    wide = cast(x, dtype="float64")
-    return power(wide, cast(exponent, dtype="float64") if isinstance(exponent, Var) else constant_like(exponent, wide))
+    """``x`` to a power, computed in float64, or complex128 where one is complex."""
+    of_complex = x.dtype.is_complex or (isinstance(exponent, Var) and exponent.dtype.is_complex)
+    wide = cast(x, dtype="complex128" if of_complex else "float64")
+    return power(wide, cast(exponent, dtype=wide.dtype) if isinstance(exponent, Var) else constant_like(exponent, wide))
 
 
 @composition

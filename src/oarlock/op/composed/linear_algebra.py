@@ -17,7 +17,7 @@ from oarlock.op.extremes import amax, amin
 from oarlock.op.linear_systems import inverse, solve_columns, solve_triangular_columns
 from oarlock.op.magnitude import abs_
 from oarlock.op.manipulation import transpose
-from oarlock.op.matrix import matmul, matrix_transpose
+from oarlock.op.matrix import adjoint, matmul, matrix_transpose
 from oarlock.op.reduction import reduce_sum
 from oarlock.op.told_shape import broadcast_to
 from oarlock.registry.creator import require_type
@@ -77,8 +77,8 @@ def cholesky_solve(b: Var, y: Var, *, upper: bool = False) -> Var:
     """The ``x`` of ``y y' x = b`` for the lower triangular ``y`` of `cholesky`, or of ``y' y x = b`` where it is `upper`."""
     with undone_on_error(require_type(b, "cholesky_solve: b").block.program):
         _matrices(y, "cholesky_solve: y")
-        lower = matrix_transpose(y) if upper else y
-        return solve_triangular(matrix_transpose(lower), solve_triangular(lower, b, upper=False), upper=True)
+        lower = adjoint(y) if upper else y
+        return solve_triangular(adjoint(lower), solve_triangular(lower, b, upper=False), upper=True)
 
 
 def lstsq(a: Var, b: Var, *, relative: float | None = None) -> Var:

@@ -18,16 +18,17 @@ from oarlock.op.statistics import variance
 from oarlock.op.unary import sqrt, square
 from oarlock.registry.creator import require_type
 
-__all__ = ["normalize", "standard_deviation", "vector_norm"]
+__all__ = ["as_dtype_of", "normalize", "standard_deviation", "vector_norm"]
 
 Axes = int | tuple[int, ...] | None
 
 
 def vector_norm(x: Var, *, order: float = 2.0, axis: Axes = None, keepdim: bool = False) -> Var:
     """``(sum |x|**order)**(1 / order)`` over one axis, several, or all; the largest ``|x|`` for an infinite order, the count of what is not
-    0 for order 0. Raises what the operators raise.
+    0 for order 0: a real number, of complex ones too. Raises what the operators raise.
     """
     with undone_on_error(require_type(x, "vector_norm: x").block.program):
+        x = abs_(x) if x.dtype.is_complex else x
         if order == math.inf:
             return amax(abs_(x), axis=axis, keepdim=keepdim)
         if order == -math.inf:
@@ -51,10 +52,16 @@ def _but_at_zero(x: Var, function: Callable[[Var], Var]) -> Var:
     return where(still, zero, function(where(still, constant_like(1.0, x), x)))
 
 
+def as_dtype_of(x: Var, y: Var) -> Var:
+    """Real ``y`` beside ``x``: as complex numbers, where that is complex."""
+    return cast(y, dtype=x.dtype) if x.dtype.is_complex else y
+
+
 def normalize(x: Var, *, order: float = 2.0, axis: Axes = 1, epsilon: float = 1e-12) -> Var:
     """``x`` divided by its `vector_norm` over an axis or several, which counts as no less than ``epsilon``."""
     with undone_on_error(require_type(x, "normalize: x").block.program):
-        return divide(x, clip(vector_norm(x, order=order, axis=axis, keepdim=True), constant_like(epsilon, x)))
+        norm = vector_norm(x, order=order, axis=axis, keepdim=True)
+        return divide(x, as_dtype_of(x, clip(norm, constant_like(epsilon, norm))))
 
 
 def standard_deviation(x: Var, *, axis: Axes = None, keepdim: bool = False, correction: float = 1.0) -> Var:

@@ -7,6 +7,7 @@ from oarlock.ir.location import here
 from oarlock.ir.shape_rules import require_axis
 from oarlock.ir.size import multiply as times
 from oarlock.ir.var import Var
+from oarlock.op.complex_parts import conjugated
 from oarlock.op.composed.composition import composition
 from oarlock.op.composed.einsum import einsum
 from oarlock.op.composed.shape import broadcast_together, known_shape, unsqueeze
@@ -37,8 +38,8 @@ def inner(x: Var, y: Var) -> Var:
 
 @composition
 def vecdot(x: Var, y: Var, *, axis: int = -1) -> Var:
-    """The sum of products along an axis; the others broadcast."""
-    return reduce_sum(multiply(x, y), axis=axis)
+    """The sum of products along an axis, of complex numbers those of the conjugates of ``x``; the others broadcast."""
+    return reduce_sum(multiply(conjugated(x), y), axis=axis)
 
 
 @composition
