@@ -54,7 +54,7 @@ def test_runs_are_compared_by_what_differs_between_them(folder):
 
 def test_settings_of_a_file_are_compared_too(folder):
     for name, rate in (("a", 0.1), ("b", 0.25)):
-        (folder / name / "config.toml").write_text(f"hidden = 16\n[train]\nlr = {rate}\nepochs = {rate}\n")
+        (folder / name / "config.toml").write_text(f"hidden = 16\n[train]\nlr = {rate}\nepochs = {rate}\nsave = '{name}'\n")
     (folder / "c/config.toml").write_text("hidden = [\n")  # which is none
     found = RunComparison.read([folder]).settings
     assert (found["hidden"], found["train.lr"]) == (["16", "16", ""], ["0.1", "0.25", ""])

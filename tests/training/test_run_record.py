@@ -10,6 +10,7 @@ import pytest
 from classifiers import small_classifier, small_rows
 
 import oarlock as ol
+from oarlock.training.checkpoint import find_latest
 from oarlock.training.metric_log import read_log
 from oarlock.training.run_record import RunRecord, higher_is_better
 
@@ -107,6 +108,14 @@ def test_time_counts_while_a_run_ran(tmp_path):
     assert log.durations.tolist() == [1.0, 1.0, 0.5]
 
 
+def test_times_that_are_none_are_not_counted(tmp_path):
+    times = [math.inf, math.inf, -math.inf, 1e300, math.nan, "now", 10.0, 11.0]
+    lines = [{"step": step, "rows": 4, "loss": 1.0, "time": time} for step, time in enumerate(times, 1)]
+    log = read_log(write(tmp_path / "run", [{"step": 0, "environment": {}, "time": math.inf}, *lines]) / "metrics.jsonl")
+    assert log.durations.tolist() == [1.0]
+    assert log.seconds is None
+
+
 def test_a_run_without_a_log_has_measured_nothing(tmp_path):
     (write(tmp_path / "run", "") / "metrics.jsonl").unlink()
     record = RunRecord.read(tmp_path / "run")
@@ -170,6 +179,14 @@ def test_a_checkpoint_that_lacks_a_file_is_not_whole(finished, tmp_path):
     (tmp_path / "run/checkpoints/step-000000003/model.safetensors").unlink()
     (tmp_path / "run/checkpoints/step-000000006/manifest.json").write_text("[]")
     assert [checkpoint.is_whole for checkpoint in RunRecord.read(tmp_path / "run").checkpoints] == [False, False]
+
+
+def test_a_manifest_of_strange_numbers_is_none(tmp_path):
+    train(tmp_path / "run", epochs=2)
+    for manifest in ('{"model.safetensors": {"bytes": Infinity, "sha256": ""}}', "[" * 5000):
+        (tmp_path / "run/checkpoints/step-000000006/manifest.json").write_text(manifest)
+        assert [checkpoint.is_whole for checkpoint in RunRecord.read(tmp_path / "run").checkpoints] == [True, False]
+        assert find_latest(tmp_path / "run/checkpoints")[0] == 3
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def read_checkpoint(path: Path) -> dict[str, bytes]:
     try:
         manifest = json.loads(read_file(path / _MANIFEST, largest=2**20, limit="file_bytes"))
         names = {str(name): (int(entry["bytes"]), str(entry["sha256"])) for name, entry in manifest.items() if "/" not in name}
-    except (OarlockError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OarlockError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise FormatError(f'"{path}" is no whole checkpoint: its manifest cannot be read') from error
     files = {}
     for name, (size, digest) in names.items():

@@ -20,6 +20,7 @@ __all__ = ["MetricLog", "Session", "read_log", "require_loggable"]
 _LARGEST = 4 * 2**30  # bytes of a log
 _LONGEST = 2**16  # characters of a line
 _LABELS = 200  # of a run
+_LATEST = 1e12  # seconds since 1970
 _NAMES = {"step", "epoch", "rows", "time"}  # of a line about a step, which are no measures
 _KINDS = {"training", "validation", "environment", "ended"}  # names that say what another line is about
 
@@ -148,6 +149,7 @@ class _Reader:
     def _sort(self, entry: dict[str, Any], step: int) -> None:
         """Put an entry where it belongs."""
         time = _number(entry.get("time"))
+        time = time if time is not None and abs(time) < _LATEST else None
         if "environment" in entry:
             told = entry["environment"] if isinstance(entry["environment"], dict) else {}
             environment = {str(name): str(value)[:200] for name, value in list(told.items())[:50]}

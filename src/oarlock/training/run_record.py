@@ -151,5 +151,5 @@ def _checkpoint(step: int, path: Path) -> CheckpointRecord:
         manifest = json.loads(read_file(path / "manifest.json", largest=_LARGEST, limit="file_bytes"))
         sizes = {name: int(entry["bytes"]) for name, entry in manifest.items() if "/" not in name}
         return CheckpointRecord(step, path, sum(sizes.values()), all(os.path.getsize(path / name) == size for name, size in sizes.items()))
-    except (OarlockError, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OarlockError, OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
         return CheckpointRecord(step, path, sum(file.stat().st_size for file in path.iterdir() if file.is_file()), False)
