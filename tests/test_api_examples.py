@@ -58,9 +58,21 @@ augment = dict
     + """
 with program:
     f1 = ol.metric.f1(logits, label)
-result, test, path = ol.train(cost, data, progress=False), data, "measured.safetensors"
+result, test, path = ol.train(cost, data, run="runs/digits", progress=False), data, "measured.safetensors"
 ol.save_model(cost, result, path)
 """,
+    "settings = ol.settings({": "",
+    "ol.train(cost, data, loggers=[": MODEL
+    + """
+class Printed:
+    def begin(self, settings, step):
+        pass
+    def log(self, step, values):
+        pass
+    def end(self, summary):
+        pass
+""",
+    "with ol.profile(": MODEL + "optimizer = ol.optimizer.Adam()",
     "ol.optimizer.SGD(ol.optimizer.schedule.WarmUp(": "",
     "optimizer = ol.optimizer.Groups(": MODEL,
     'ol.passes.mixed_precision(program, "float16")': MODEL,
@@ -120,6 +132,7 @@ AFTER = {
     "drawing = ol.draw(program)": 'assert Path("program.html").stat().st_size > Path("program.svg").stat().st_size > 1000',
     "ended = ol.run_untrusted(": "assert predicted.shape == (4, 3)",
     "optimizer = ol.optimizer.Groups(": "assert len(optimizer.minimize(cost)) == 2",
+    "settings = ol.settings({": 'assert settings == {"hidden": 32, "train": {"lr": 1e-3, "epochs": 20}}',
     "step = executor.prepare(": "assert cost.shape == ()",
     "try:\n    result = ol.train(": "assert isinstance(result, ol.TrainingResult)",
     "x = ol.variable.tensor(": "assert x.estimated is False",
