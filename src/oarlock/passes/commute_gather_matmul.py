@@ -51,8 +51,14 @@ def commute_gather_matmul(program: Program, catalogue: Catalogue) -> int:
 
 
 def _may_repeat(table: Var, rows: Var) -> bool:
-    """Whether a table of vectors, of a declared number of rows, might be asked for each of them twice."""
-    if table.shape is None or rows.shape is None or len(table.shape) != 2 or not isinstance(table.shape[0], int):
+    """Whether a table of vectors of floats, of a declared number of rows, might be asked for each of them twice."""
+    if (
+        not table.dtype.is_floating
+        or table.shape is None
+        or rows.shape is None
+        or len(table.shape) != 2
+        or not isinstance(table.shape[0], int)
+    ):
         return False
     asked = [size for size in rows.shape if isinstance(size, int)]
     return len(asked) < len(rows.shape) or prod(asked) >= 2 * table.shape[0]
