@@ -323,7 +323,7 @@ def test_ops_prints_the_page_of_an_operator(prints):
     assert page.startswith("gather(x: T[k ...d], rows: int64[*b], axis=None, sparse=False) -> y: T\n\n")
     for heading in ("Inputs", "Outputs", "Promises", "Gradients", "Examples", "Refused"):
         assert f"\n{heading}\n    " in page
-    assert prints("ops", "linear_dw").startswith("linear_dw(x: float[*b k], dout: float[*b n]) -> dw: float[k n]\n")
+    assert prints("ops", "linear_dw").startswith("linear_dw(x: inexact[*b k], dout: inexact[*b n]) -> dw: inexact[k n]\n")
 
 
 def test_every_operator_has_a_page(prints):

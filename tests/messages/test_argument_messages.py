@@ -85,7 +85,7 @@ MESSAGES = {
     'executor = ol.Executor(backnd="numpy")': """
         oarlock.ArgumentError: Executor: no argument backnd
           model.py:4      executor = ol.Executor(backnd="numpy")
-          Executor(place=None, *, catalogue=..., check=False, limits=None, interpret=False, passes=..., poison=False, backend=None)
+          Executor(place=None, *, catalogue=..., check=False, limits=None, interpret=False, passes=..., poison=False, backend=None, workers=None)
           Try: did you mean "backend"?    (oarlock explain ArgumentError)
         """,
 }

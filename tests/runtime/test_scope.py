@@ -223,6 +223,8 @@ def uses_of(handle):
         "value =": lambda: setattr(handle, "value", 2.0),
         "is_set": lambda: handle.is_set,
         "state": lambda: handle.state,
+        "trainable": lambda: handle.trainable,
+        "trainable =": lambda: setattr(handle, "trainable", True),
         "estimated": lambda: handle.estimated,
         "estimated =": lambda: setattr(handle, "estimated", True),
         "get": lambda: handle.get(torch.Tensor),

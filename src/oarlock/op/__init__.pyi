@@ -930,8 +930,8 @@ def batch_norm_scale_grad(x: Var, mean: Var, rstd: Var, uses_batch_statistics: V
     The gradient at the scale, from the gradient ``dy`` at the output of ``batch_norm``: the sum of ``dy * (x - mean) * rstd``.
     """
 
-def bernoulli(probability: Var, first_row: int | Var = 0, *, name: str | None = None) -> Var:
-    """bernoulli(probability: float[...s], first_row=0) -> y: float[...s]
+def bernoulli(probability: Var, *, name: str | None = None) -> Var:
+    """bernoulli(probability: float[...s]) -> y: float[...s]
 
     1 with the probability that stands there, else 0; always 0 at or below 0, always 1 at or above 1.
 
@@ -1294,8 +1294,8 @@ def dot(x: Var, y: Var, mean: bool = False, *, name: str | None = None) -> Var:
     The sum of all ``x * y``, or their mean. Nothing is conjugated: see `vecdot`.
     """
 
-def dropout(x: Var, rate: float | Var = 0.5, first_row: int | Var = 0, *, name: str | None = None) -> Var:
-    """dropout(x: float[...s], rate=0.5, first_row=0) -> y: float[...s], mask: float[...s]
+def dropout(x: Var, rate: float | Var = 0.5, *, name: str | None = None) -> Var:
+    """dropout(x: float[...s], rate=0.5) -> y: float[...s], mask: float[...s]
 
     In training, zero each element with probability ``rate`` and divide the others by ``1 - rate``; else ``y = x``.
 
@@ -2151,8 +2151,8 @@ def random_normal(shape: int | Sequence[int | str] | Var, mean: float = 0.0, dev
     Normal numbers of ``shape`` with a mean and a standard deviation (Box and Muller, 1958).
     """
 
-def random_normal_like(like: Var, mean: float = 0.0, deviation: float = 1.0, dtype: DType | str | type = "float32", first_row: int | Var = 0, all_rows: int | Var = 0, *, name: str | None = None) -> Var:
-    """random_normal_like(like: shape[...s], mean=0.0, deviation=1.0, dtype=float32, first_row=0, all_rows=0) -> y: {dtype}[...s]
+def random_normal_like(like: Var, mean: float = 0.0, deviation: float = 1.0, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
+    """random_normal_like(like: shape[...s], mean=0.0, deviation=1.0, dtype=float32) -> y: {dtype}[...s]
 
     The draw of `random_normal`, of the shape of ``like``, which is not kept alive.
 
@@ -2165,8 +2165,8 @@ def random_uniform(shape: int | Sequence[int | str] | Var, low: float = 0.0, hig
     Numbers of ``shape``, each as likely as any other from ``low`` on and below ``high``, which rounding may give.
     """
 
-def random_uniform_like(like: Var, low: float = 0.0, high: float = 1.0, dtype: DType | str | type = "float32", first_row: int | Var = 0, *, name: str | None = None) -> Var:
-    """random_uniform_like(like: shape[...s], low=0.0, high=1.0, dtype=float32, first_row=0) -> y: {dtype}[...s]
+def random_uniform_like(like: Var, low: float = 0.0, high: float = 1.0, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
+    """random_uniform_like(like: shape[...s], low=0.0, high=1.0, dtype=float32) -> y: {dtype}[...s]
 
     The draw of `random_uniform`, of the shape of ``like``, which is not kept alive. ``first_row`` is that of `dropout`.
     """

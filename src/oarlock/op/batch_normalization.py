@@ -11,7 +11,7 @@ from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import divide, multiply, neg, subtract
 from oarlock.op.trusted_operator import operator
 from oarlock.op.unary import square
-from oarlock.registry import Case, GradCheck
+from oarlock.registry import Case, GradCheck, fused_backward
 from oarlock.registry.declaration import Operator
 from oarlock.tensor.normalization import batch_gradients, by_channel, normalize_batch, sum_by_channel
 
@@ -204,3 +204,8 @@ def declare_gradients(forward: Operator, backward: Operator, sum_of_workers: Cal
 
 
 declare_gradients(batch_norm, batch_norm_grad, lambda var: var)
+
+
+@fused_backward(batch_norm_grad, batch_norm_scale_grad, batch_norm_bias_grad)
+def batch_norm_backward(x, mean, rstd, uses_batch_statistics, dy, scale=None):
+    return batch_gradients(x, mean, rstd, uses_batch_statistics, dy, scale)

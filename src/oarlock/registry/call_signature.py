@@ -36,6 +36,7 @@ __all__ = [
     "told_slot",
 ]
 
+_BY_PASSES = ("random_id", "first_row", "all_rows")  # what is written of a random op, which nobody gives
 _LONGEST = 60  # letters of a default that are shown
 _NUMBERS = {
     "integer": int,
@@ -81,7 +82,7 @@ def _in_places(parameters: list[Parameter]) -> list[list[Parameter]]:
 
 def given_attributes(operator: "Operator") -> list[str]:
     """The attributes that a caller may give, in the order in which they stand behind the inputs."""
-    return [name for name, spec in operator.attributes.items() if spec.type is not Block and name != "random_id"]
+    return [name for name, spec in operator.attributes.items() if spec.type is not Block and name not in _BY_PASSES]
 
 
 def told_slot(operator: "Operator") -> Slot | None:
