@@ -101,9 +101,9 @@ class Bare:
             model.optimizer().minimize(program.targets["loss"])
         scope = ol.Scope()
         ol.init(program, scope)
-        rows = len(next(iter(model.data.values()))) // model.batch_size * model.batch_size
-        order = numpy.random.default_rng(0).permutation(rows).reshape(-1, model.batch_size)
-        self.feeds = [{name: torch.from_numpy(array[chosen]) for name, array in model.data.items()} for chosen in order[:200]]
+        order = torch.from_numpy(numpy.random.default_rng(0).permutation(len(next(iter(model.data.values())))))
+        columns = {name: torch.from_numpy(array) for name, array in model.data.items()}
+        self.feeds = [{name: column[chosen] for name, column in columns.items()} for chosen in order.split(model.batch_size)]
         self.step = ol.Executor().prepare(program, list(program.targets), scope=scope)
         self.next = 0
 

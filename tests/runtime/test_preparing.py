@@ -6,8 +6,11 @@ import time
 
 import numpy
 import pytest
+import torch
 
 import oarlock as ol
+from oarlock.runtime import preparation
+from oarlock.runtime.feed import check_feed
 from oarlock.runtime.plan.source import Source
 
 STEEPEST = 1.2
@@ -142,3 +145,18 @@ def test_what_is_prepared_for_a_scope_sees_what_comes_nearer_what_is_reset_and_w
     scope.drop()
     with pytest.raises(ol.ScopeError, match="dropped"):
         step(feed)
+
+
+def test_two_sizes_of_batches_in_turn_are_known_without_a_closer_look(monkeypatch):
+    with ol.Program() as program:
+        x = ol.layer.data("x", [2])
+        program.targets["y"] = ol.layer.mean(x)
+    step = ol.Executor().prepare(program, ["y"], scope=ol.Scope())
+    looked = []
+    monkeypatch.setattr(preparation, "check_feed", lambda *given: looked.append(given[1]["x"].shape) or check_feed(*given))
+    feeds = [{"x": torch.full((rows, 2), float(rows))} for rows in (4, 4, 3, 4, 3, 3, 4, 5, 4, 5, 3)]
+    assert [float(step(feed)[0]) for feed in feeds] == [4, 4, 3, 4, 3, 3, 4, 5, 4, 5, 3]
+    assert [shape[0] for shape in looked] == [4, 3, 5, 3]
+    with pytest.raises(ol.FeedError):
+        step({"x": torch.zeros(4, 2, dtype=torch.float64)})
+    assert float(step({"x": torch.ones(4, 2)})[0]) == 1

@@ -32,6 +32,7 @@ __all__ = ["Prepared", "Values"]
 _MAX_DEPTH = 9  # of blocks in a plan; each may take two levels of Python's twenty
 
 Values = list[numpy.ndarray] | list[torch.Tensor]
+_Accepted = tuple[tuple[str, ...], TensorGuard]
 
 
 class Prepared:
@@ -76,7 +77,8 @@ class Prepared:
         self.read = {var for op in (*self.ops, *self.tail) for var in op.reads} | {path.var for path in fetched}
         self.stored = [var for var in program.persistables() if var in self.read]
         plain = not any(path.trips for path in fetched) and max(map(_depth, self.ops), default=0) <= _MAX_DEPTH
-        self._accepted: tuple[tuple[str, ...], TensorGuard] | None = None  # what was fed last, where types tell all about it
+        # What was fed last, and before that, where types tell all about it: the last batch of an epoch may be smaller than the others.
+        self._accepted: tuple[_Accepted, ...] = ()
         self.plan = self._plan(passes, place, poison=poison, backend=backend) if plain and passes is not None else None
 
     @property
@@ -205,13 +207,13 @@ class Prepared:
         device = device_of(context.place)
         plain = all(isinstance(value, torch.Tensor) and value.device == device for value in feed.values())
         if plain and feed.keys() == tensors.keys() and all(var.row_splits_of is None for var in self.program.main.inputs):
-            self._accepted = tuple(feed), TensorGuard([tensors[name] for name in feed])
+            self._accepted = ((tuple(feed), TensorGuard([tensors[name] for name in feed])), *self._accepted[:1])
         return tensors
 
     def recognizes(self, feed: Mapping[str, object]) -> TypeGuard[Mapping[str, torch.Tensor]]:
-        """Whether what is fed are tensors of the types that were fed last, in that order; where not, it takes a closer look."""
+        """Whether what is fed are tensors of types that were fed lately, in that order; where not, it takes a closer look."""
         accepted = self._accepted
-        if accepted is None or tuple(feed) != accepted[0]:
+        if not accepted or tuple(feed) != accepted[0][0]:
             return False
         try:
             for value in feed.values():
@@ -219,7 +221,12 @@ class Prepared:
                     return False
         except AttributeError:  # no tensor
             return False
-        return accepted[1](*feed.values())
+        if accepted[0][1](*feed.values()):
+            return True
+        if len(accepted) == 1 or accepted[1][0] != accepted[0][0] or not accepted[1][1](*feed.values()):
+            return False
+        self._accepted = accepted[::-1]
+        return True
 
     def _read(self, frame: Scope, context: Context) -> list[torch.Tensor]:
         """The fetched values, read before the tail writes: a step that raises writes nothing, and values are from before it."""

@@ -54,6 +54,7 @@ class Loop:
         self.result = TrainingResult(self.program, self.scope, steps=steps)
         self.means = taken_up(self.program, self.scope, steps)
         self.metrics = metrics_in(self.program)
+        self.has_metrics = any(op.role is Role.MEASURE for op in self.program.main.tail)
         self.loss = LossWatch(self.program, self.scope)
         self.running = shared_by(self.executor.workers, self.program)
         self.last_good = LastGood(self.running, self.scope, self.executor) if self.stops else None
@@ -176,7 +177,8 @@ class Loop:
 
     def _epoch(self, epoch: int, stopping: Stopping, display: Display) -> bool:
         """Record an epoch that is over; return whether the run is over too."""
-        reset(self.program, self.scope)
+        if self.has_metrics:
+            reset(self.program, self.scope)
         if self.validate_every is None:
             validation = {} if self.held_out is None else self._measure(epoch, self.held_out, stopping)
         else:  # the last one of this epoch
@@ -241,8 +243,10 @@ class Loop:
 
     def _save(self) -> None:
         """Write a checkpoint, unless a step or an epoch is not recorded whole: then the one before is where the run goes on."""
+        if self.folder is None or not self.is_recorded:  # asked first: who looks at the counter has the next step look at all variables
+            return
         counted = int(self.scope[COUNTER])  # type: ignore[call-overload]
-        if self.folder is None or not self.is_recorded or counted != self.result.steps or not self._is_sound:
+        if counted != self.result.steps or not self._is_sound:
             return
         self.loggers.flush()
         best, result = self.best.record, self.result
