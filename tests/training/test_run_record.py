@@ -172,6 +172,12 @@ def test_an_untrusted_folder_has_no_links(tmp_path):
     RunRecord.read(tmp_path / "run")
     with pytest.raises(ol.FormatError, match="symbolic link"):
         RunRecord.read(tmp_path / "run", untrusted=True)
+    for place in ("checkpoints", "checkpoints/step-000000001"):
+        folder = write(tmp_path / place.replace("/", "-"), "") / place
+        folder.parent.mkdir(exist_ok=True)
+        folder.symlink_to(tmp_path, target_is_directory=True)
+        with pytest.raises(ol.FormatError, match=f'{place}" is a symbolic link, which an untrusted folder must not hold'):
+            RunRecord.read(tmp_path / place.replace("/", "-"), untrusted=True)
 
 
 def test_a_checkpoint_that_lacks_a_file_is_not_whole(finished, tmp_path):

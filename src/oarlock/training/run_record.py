@@ -43,7 +43,7 @@ class RunRecord:
 
     @classmethod
     def read(cls, folder: str | os.PathLike[str], *, untrusted: bool = False) -> "RunRecord":
-        """Read the folder of a run: finished, still running, or killed. Of an `untrusted` one, no file may be a link.
+        """Read the folder of a run: finished, still running, or killed. Of an `untrusted` one, no file and no folder may be a link.
 
         Raises MissingFileError where there is none, FormatError for one that does not describe a run, ReadError, and LimitError.
         """
@@ -52,6 +52,10 @@ class RunRecord:
             runs = sorted(child.parent.name for child in path.glob("*/run.json"))
             inside = f"{path / runs[0]}, the first of {len(runs)} in it" if runs else None
             raise MissingFileError(f'"{path}" is no folder of a run: it has no run.json', hint=inside)
+        inside = path / "checkpoints"
+        link = next((folder for folder in (inside, *inside.glob("step-*")) if untrusted and folder.is_symlink()), None)
+        if link is not None:
+            raise FormatError(f'"{link}" is a symbolic link, which an untrusted folder must not hold', hint="copy the folder, with cp -rL")
         about = _read_about(path, untrusted)
         return cls(path, about, read_log(path / "metrics.jsonl", untrusted=untrusted), _read_settings(path, untrusted))
 
