@@ -300,9 +300,10 @@ def legal(operator: Operator, arguments: Arguments, shapes: Shapes, attributes: 
 
     def value(slot: Slot, number: int, shape: list[int]) -> torch.Tensor:
         dtype = next((item.dtype for item in arguments.tensors[slot.name]), torch.float64)
-        if dtype.is_floating_point and operator.type in OF_MATRICES and len(shape) > 1:  # that have an inverse
+        inexact = dtype.is_floating_point or dtype.is_complex
+        if inexact and operator.type in OF_MATRICES and len(shape) > 1:  # that have an inverse
             return (torch.full(shape[-2:], 0.5, dtype=dtype) + torch.eye(*shape[-2:])).expand(shape).contiguous()
-        if dtype.is_floating_point:
+        if inexact:
             return torch.full(shape, 0.5, dtype=dtype)
         elements = shapes.get(slot.name.removesuffix("_splits")) or [] if slot.name.endswith("_splits") else cut
         if slot.name.endswith("splits") and len(shape) == 1 and number < len(elements):  # as evenly as can be

@@ -2216,7 +2216,7 @@ def reduce_prod(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool =
     """
 
 def reduce_scatter(x: Var, counts: Var | None = None, like: Var | None = None, axis: int = 0, *, name: str | None = None) -> Var:
-    """reduce_scatter(x: real[...s], counts?: int64[w], like?: shape[...m], axis=0) -> y: real[...t]
+    """reduce_scatter(x: number[...s], counts?: int64[w], like?: shape[...m], axis=0) -> y: number[...t]
 
     The part of this worker, along ``axis``, of the sum of a tensor over all workers.
 

@@ -100,7 +100,7 @@ def _resized(shape: Shape, axis: int, told) -> Shape:
 
 
 @operator(
-    "x: real[...s], counts?: int64[w], like?: shape[...m] -> y: real[...t]",
+    "x: number[...s], counts?: int64[w], like?: shape[...m] -> y: number[...t]",
     effects="collective",
     aliases=("x",),
     checks_values=True,
