@@ -3,6 +3,8 @@
 import errno
 import json
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -11,7 +13,6 @@ import pytest
 import safetensors.torch
 import torch
 from classifiers import small_classifier, small_rows
-from processes import run_forked
 
 import oarlock as ol
 from oarlock.io.model import values_of
@@ -169,9 +170,10 @@ def test_who_asks_whether_a_run_is_running_does_not_unlock_it(tmp_path):
 
 
 def locked(folder: Path) -> None:
-    """Another process sees that the run is running."""
-    code = "import pathlib, sys; from oarlock.training.run_folder import is_running; print(is_running(pathlib.Path(sys.argv[1])))"
-    assert run_forked(code, folder.parent, folder) == "True\n"
+    """Another process, which need not know Oarlock, finds the folder locked."""
+    code = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'rb'), fcntl.LOCK_SH | fcntl.LOCK_NB)"
+    done = subprocess.run([sys.executable, "-c", code, folder / "lock"], capture_output=True, text=True, check=False)
+    assert "BlockingIOError" in done.stderr
 
 
 @pytest.mark.parametrize("label", ["step", "time", "training"])
