@@ -124,13 +124,13 @@ class Batches:
         return 0 if self.columns is not None and self.source.prefetch is None else self.source.ahead
 
     def _by_one(self, step: int) -> Generator[Batch, None, None]:
-        gathered = self._gathered
+        gathered, per_epoch = self._gathered, self.per_epoch
         for epoch, first in self._epochs(step):
             order, number = self.order(epoch), first
-            while number < self.per_epoch:
+            while number < per_epoch:
                 feeds = self._gather(order, number, gathered) if gathered else [self.batch(order, number, epoch)]
                 for feed in feeds:
-                    yield Batch(epoch, number, number + 1 == self.per_epoch, feed, self._whole(order, number))
+                    yield Batch(epoch, number, number + 1 == per_epoch, feed, self._whole(order, number))
                     number += 1
 
     @property

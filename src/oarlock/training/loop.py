@@ -137,18 +137,18 @@ class Loop:
             self._keep_sample("training", self.batches, batch)
         if self.last_good is not None:
             self.last_good.remember(self.means)
-        values = self._compute(batch)
+        values, rows = self._compute(batch), batch.rows
         self.result.steps += 1
         self.in_middle = not batch.is_last
         self.is_recorded = self.in_middle and not self._validates_after(self.result.steps)
-        numbers = self.means.add(self.program.targets, values, batch.rows)
+        numbers = self.means.add(self.program.targets, values, rows)
         if self.last_good is not None and not self.last_good.accepts(batch, numbers):
             self._require_finite()
         if not self.means.are_finite:
             self.loss.warn(values, batch.feed, step=self.result.steps, epoch=batch.epoch + 1)
-        display.step(epoch=batch.epoch + 1, rows=batch.rows, metrics=self.means.values)
+        display.step(epoch=batch.epoch + 1, rows=rows, metrics=self.means.values)
         if self.folder is not None:
-            self.folder.step(self.result.steps, batch.epoch + 1, batch.rows, numbers)
+            self.folder.step(self.result.steps, batch.epoch + 1, rows, numbers)
         if self.loggers:
             self.loggers.log(self.result.steps, "train", numbers)
         if self.on_step is not None:
