@@ -1,5 +1,7 @@
 """Every operator and every gradient operator in half precision: at its cases, and at axes so long that squares and sums leave its range."""
 
+import re
+
 import pytest
 import torch
 from op.arguments import DERIVED, FORWARD, Arguments, arguments_of, cases_of, compute, derive, root, root_arguments
@@ -54,10 +56,9 @@ def family(forward: Operator) -> list[Operator]:
 @pytest.mark.parametrize("forward", OPERATORS)
 def test_the_cases_of_an_operator_run_in_half_precision(forward: Operator, dtype: torch.dtype):
     for operator in family(forward):
-        for _, case in cases_of(operator, Case, GradCheck)[-AT_CASES:]:
-            arguments = arguments_of(operator, case, dtype)
-            if not any(tensor.is_complex() for items in arguments.tensors.values() for tensor in items):
-                compare(operator, arguments, dtype)
+        real = [case for _, case in cases_of(operator, Case, GradCheck) if not re.search(r"\dj|complex", repr(case))]
+        for case in real[-AT_CASES:]:
+            compare(operator, arguments_of(operator, case, dtype), dtype)
 
 
 def bounds_of(operator: Operator) -> tuple[float, float]:
