@@ -87,7 +87,7 @@ MESSAGES = {
           model.py:4      executor = ol.Executor(backnd="numpy")
           Executor(place=None, *, catalogue=..., check=False, limits=None, interpret=False, passes=..., poison=False, backend=None, workers=None)
           Try: did you mean "backend"?    (oarlock explain ArgumentError)
-        """,
+        """,  # noqa: E501
 }
 OPTIONS = ", ".join(f"{name}=..." for name in Options.__annotations__)
 

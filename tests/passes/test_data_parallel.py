@@ -1,9 +1,12 @@
 """Workers that run a program together compute what one worker does of all rows."""
 
 from collections.abc import Callable, Sequence
+from random import Random
 
 import numpy
 import pytest
+from generated.making import make
+from generated.workers import check_workers
 from thread_workers import run_together
 
 import oarlock as ol
@@ -174,3 +177,44 @@ def test_only_gradients_and_means_of_rows_are_exchanged():
         data_parallel(program)
         gathered = [op for block in program.blocks for op in block.ops if op.type == "all_gather" and op.inputs["x"][0].shape != (1,)]
         assert not gathered, (build.__name__, [str(op) for op in gathered])
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_programs_that_nobody_wrote(number):
+    check_workers(make(20, number), Random(number))
+
+
+def refusal(program: ol.Program) -> str:
+    with pytest.raises(ol.ProgramError) as raised:
+        data_parallel(program)
+    return raised.value.message
+
+
+def test_a_program_is_parted_once():
+    program = digits()
+    data_parallel(program)
+    assert refusal(program) == "the workers of this program exchange tensors already"
+
+
+def test_a_program_without_rows_is_refused():
+    with ol.Program() as program:
+        ol.layer.create_parameter([2], name="w")
+    assert refusal(program) == "no input of this program leads with rows, so workers have none of their own"
+
+
+def test_all_workers_exchange_the_same_whatever_each_fetches():
+    batches = batches_of(of_classes, [[3, 3], [2, 4]])
+
+    def work(workers) -> list[tuple]:
+        program, scope = digits(), ol.Scope()
+        data_parallel(program)
+        ol.init(program, scope)
+        fetch = [["loss", "accuracy"], []][workers.index]
+        for feeds in batches:
+            ol.Executor(workers=workers).run(program, feeds[workers.index], fetch, scope=scope)
+            ol.Executor(workers=workers).eval(program, fetch[:1], feeds[workers.index], scope=scope)
+        return [what for what, _ in workers.log]
+
+    first, second = run_together(2, work)
+    assert first == second
+    assert len(first) > 4
