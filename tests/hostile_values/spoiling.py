@@ -35,14 +35,17 @@ def spoil(tensor: torch.Tensor, slot: str, generator: Generator, sizes: list[int
     return _each(tensor, generator, _draw(tensor, generator, sizes))
 
 
-def _draw(tensor: torch.Tensor, generator: Generator, sizes: list[int]) -> Callable[[], float | int]:
+def _draw(tensor: torch.Tensor, generator: Generator, sizes: list[int]) -> Callable[[], complex]:
+    if tensor.is_complex():
+        part = _draw(tensor.real, generator, sizes)
+        return lambda: complex(part(), part())  # type: ignore[arg-type]
     if tensor.is_floating_point():
         return lambda: float(torch.tensor(EVIL_FLOATS[generator.integers(len(EVIL_FLOATS))], dtype=torch.float64).to(tensor.dtype))
     bounds = torch.iinfo(tensor.dtype)
     return lambda: max(bounds.min, min(bounds.max, evil_number(generator, sizes)))
 
 
-def _each(tensor: torch.Tensor, generator: Generator, draw: Callable[[], float | int]) -> torch.Tensor:
+def _each(tensor: torch.Tensor, generator: Generator, draw: Callable[[], complex]) -> torch.Tensor:
     """One element, all elements alike, or all of them each by itself."""
     flat = tensor.clone().reshape(-1)
     way = generator.integers(3)

@@ -35,7 +35,8 @@ def edges(dtype: DType) -> list[bool | int | float]:
 def held_by(operator) -> list[DType]:
     """The dtypes that a form on numbers may be given: those of the inputs, where what comes out is a bool or an integer."""
     slot, result = operator.signature.inputs[0], operator.signature.outputs[0]
-    kinds = {"bool": [DType.BOOL], "T": list(DType)}.get(slot.dtype, [dtype for dtype in DType if dtype is not DType.BOOL])
+    real = [dtype for dtype in DType if not dtype.is_complex]  # of complex numbers, plans hold none
+    kinds = {"bool": [DType.BOOL], "T": real}.get(slot.dtype, [dtype for dtype in real if dtype is not DType.BOOL])
     return kinds if result.dtype == "bool" else [dtype for dtype in kinds if dtype.is_integer]
 
 
