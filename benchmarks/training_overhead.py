@@ -211,7 +211,7 @@ def by_parquet(seconds: float) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    model = gpt()._replace(batch_size=128)
+    model = gpt()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "windows.parquet"
         columns = {name: pyarrow.FixedSizeListArray.from_arrays(array.reshape(-1), array.shape[1]) for name, array in model.data.items()}
@@ -221,7 +221,7 @@ def by_parquet(seconds: float) -> None:
         until = time.perf_counter() + seconds
         while time.perf_counter() < until or len(times["memory"]) < 3:
             for name, data in ways.items():
-                times[name].append(feed(model, data, 40))
+                times[name].append(feed(model, data, 30))
         for name, runs in times.items():
             ratio = statistics.median(other.seconds / one.seconds for one, other in zip(runs, times["memory"], strict=True))
             took, busy = (statistics.median(values) for values in zip(*runs, strict=True))
