@@ -71,8 +71,10 @@ def reduce_sum(g: Graph, x: Value, *, axis: int | tuple[int, ...] | None = None,
 
 @export_of_complex("cast")
 def cast(g: Graph, x: Value, *, dtype: DType) -> str:
-    """Of complex numbers in another dtype, or of real ones, whose imaginary parts are 0."""
+    """Of complex numbers in another dtype, or whether they are not 0; or of real ones, whose imaginary parts are 0."""
     assert g.op is not None
+    if dtype is DType.BOOL:
+        return g("Or", *(g.cast(part, dtype) for part in _parts(g, x)))
     parts = g.cast(x, dtype.real)
     if g.op.inputs["x"][0].dtype.is_complex:
         return parts
