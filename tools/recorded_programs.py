@@ -87,7 +87,7 @@ def copied(program: ol.Program, scope: ol.Scope) -> ol.Scope:
 def recording() -> Iterator[Recorder]:
     """Record every run, by an executor or of a block, until the end of the `with`."""
     recorder = Recorder()
-    execute, interpreter = Executor._execute, block_run.Interpreter
+    execute, prepare, interpreter = Executor._execute, Executor.prepare, block_run.Interpreter
 
     def executed(self: Executor, program: ol.Program, feed: Any, fetch: Any, context: Context, *rest: Any, **how: Any) -> Any:
         listed = isinstance(fetch, list | tuple) and isinstance(program, ol.Program)
@@ -95,6 +95,18 @@ def recording() -> Iterator[Recorder]:
         results = execute(self, program, feed, fetch, context, *rest, **how)
         recorder.after(made)
         return results
+
+    def prepared(self: Executor, program: ol.Program, fetch: Any = (), *, scope: ol.Scope, training: bool | None = None, **how: Any) -> Any:
+        step = prepare(self, program, fetch, scope=scope, training=training, **how)
+        update = program.is_training if training is None else training
+
+        def run(feed: Any) -> Any:
+            made = recorder.before(program, fetch, feed, scope, update=update)
+            results = step(feed)
+            recorder.after(made)
+            return results
+
+        return run
 
     class Interpreted(interpreter):
         """The interpreter of `run_block`."""
@@ -107,11 +119,11 @@ def recording() -> Iterator[Recorder]:
             super().run_ops(ops, scope, context, *rest)
             recorder.after(made)
 
-    Executor._execute, block_run.Interpreter = executed, Interpreted  # type: ignore[method-assign,misc]
+    Executor._execute, Executor.prepare, block_run.Interpreter = executed, prepared, Interpreted  # type: ignore[method-assign,misc]
     try:
         yield recorder
     finally:
-        Executor._execute, block_run.Interpreter = execute, interpreter  # type: ignore[method-assign,misc]
+        Executor._execute, Executor.prepare, block_run.Interpreter = execute, prepare, interpreter  # type: ignore[method-assign,misc]
 
 
 def left_by(names: dict[str, Any], feed_of: Callable[[ol.Program], dict[str, object]]) -> list[Recorded]:

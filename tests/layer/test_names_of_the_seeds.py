@@ -112,18 +112,18 @@ def test_a_variable_holds_a_half_and_the_global_scope_is_had_by_its_name():
 def test_mnist_is_had_in_its_two_parts(monkeypatch):
     read = []
 
-    def fake(name, folder):
-        read.append((name, folder))
+    def fake(name):
         count = 6 if name.startswith("train") else 2
         return np.full((count, 28, 28), 255, "uint8") if "images" in name else np.arange(count, dtype="uint8")
 
-    monkeypatch.setattr(ol.datasets.mnist, "_read", fake)
+    monkeypatch.setattr(type(ol.datasets.mnist.FILES), "read", lambda files, name, path: read.append((name, path)) or name)
+    monkeypatch.setattr("oarlock.datasets.idx._array", fake)
     train, test = ol.datasets.mnist.train("here"), ol.datasets.mnist.test("here")
     assert {name.partition("-")[0] for name, folder in read} == {"train", "t10k"}
     assert {folder for _, folder in read} == {"here"}
     assert (train["image"].shape, test["image"].shape, train["image"].max()) == ((6, 1, 28, 28), (2, 1, 28, 28), 1.0)
     assert (train["label"].tolist(), test["label"].dtype) == ([0, 1, 2, 3, 4, 5], np.int64)
-    both = ol.datasets.mnist.split(folder="here")
+    both = ol.datasets.mnist.split(path="here")
     for part, alone in zip(both, (train, test), strict=True):
         for name in alone:
             np.testing.assert_array_equal(part[name], alone[name])

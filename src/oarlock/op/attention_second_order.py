@@ -5,6 +5,8 @@ from collections.abc import Callable
 from inspect import Parameter
 from typing import Any
 
+from oarlock.errors import ShapeError
+from oarlock.ir.shape_rules import differ
 from oarlock.ir.var import Var
 from oarlock.op.attention import (
     scaled_dot_product_attention_dbias,
@@ -87,6 +89,8 @@ def attention_bias_changes(
 @attention_changes.check_shapes
 def require_changes(query, key, value, y, logsumexp, y_gradient, mask=None, bias=None, *rest, heads, causal, scale=None):
     require_heads(query, key, value, mask, bias, heads=heads, causal=causal, scale=scale)
+    if differ(logsumexp.shape[-2], heads):
+        raise ShapeError(f"logsumexp is of {logsumexp.shape[-2]} heads, where heads is {heads}")
 
 
 @attention_bias_changes.check_shapes
