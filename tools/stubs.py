@@ -9,6 +9,7 @@ in is not what this writes.
 
 import inspect
 import keyword
+import re
 import sys
 import typing
 from collections.abc import Iterator
@@ -49,7 +50,7 @@ def callable_operators() -> list[Operator]:
 
 
 def operators() -> Iterator[str]:
-    yield from (docstring(oarlock.op), "", "from collections.abc import Sequence", "from typing import overload", "")
+    yield from (docstring(oarlock.op), "", "import builtins", "from collections.abc import Sequence", "from typing import overload", "")
     functions = {name: function for name in oarlock.op.__all__ if is_shown_otherwise(function := getattr(oarlock.op, name))}
     names = [f"from {home_of(oarlock.op, name)[0]} import {name} as {name}" for name in oarlock.op.__all__ if name not in functions]
     types = {line for function in functions.values() for line in imports_of(inspect.signature(function))}
@@ -64,8 +65,13 @@ def operators() -> Iterator[str]:
         for form in forms:
             if len(forms) > 1:
                 yield "@overload"
-            yield f"def {operator.type}{format_types(form)}:"
+            yield f"def {operator.type}{with_builtins(format_types(form))}:"
             yield from (quoted(f"{format_call(operator)}\n\n{operator.doc}"), "")
+
+
+def with_builtins(types: str) -> str:
+    """Types in which the number of Python is told from the operator of its name."""
+    return re.sub(r"\bcomplex\b", "builtins.complex", types)
 
 
 def is_shown_otherwise(function: object) -> bool:

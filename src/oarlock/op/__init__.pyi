@@ -2,6 +2,7 @@
 
 """The operators, one family per file. `ol.op.relu(x)` appends one to the program of `x`."""
 
+import builtins
 from collections.abc import Sequence
 from typing import overload
 
@@ -674,7 +675,7 @@ def adaptive_max_pool3d(x: Var, size: int | Sequence[int], *, name: str | None =
     `adaptive_max_pool2d` along three axes.
     """
 
-def add(x: Var | complex, y: Var | complex, *, name: str | None = None) -> Var:
+def add(x: Var | builtins.complex, y: Var | builtins.complex, *, name: str | None = None) -> Var:
     """add(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
     ``z = x + y``.
@@ -1282,7 +1283,7 @@ def digamma(x: Var, *, name: str | None = None) -> Var:
     The derivative of `lgamma` (DLMF 5.2.2).
     """
 
-def divide(x: Var | complex, y: Var | complex, *, name: str | None = None) -> Var:
+def divide(x: Var | builtins.complex, y: Var | builtins.complex, *, name: str | None = None) -> Var:
     """divide(x: inexact[*#s], y: inexact[*#s]) -> z: inexact[*#s]
 
     ``z = x / y``.
@@ -1975,7 +1976,7 @@ def multi_tensor_sgd(params: Sequence[Var] | Var, grads: Sequence[Var] | Var, le
     `sgd` for each of ``params``.
     """
 
-def multiply(x: Var | complex, y: Var | complex, *, name: str | None = None) -> Var:
+def multiply(x: Var | builtins.complex, y: Var | builtins.complex, *, name: str | None = None) -> Var:
     """multiply(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
     ``z = x * y``, element by element.
@@ -2108,7 +2109,7 @@ def polygamma(x: Var, order: int, *, name: str | None = None) -> Var:
     The derivative of `digamma` of this order, `digamma` itself for 0 (DLMF 5.15).
     """
 
-def power(x: Var | complex, y: Var | complex, *, name: str | None = None) -> Var:
+def power(x: Var | builtins.complex, y: Var | builtins.complex, *, name: str | None = None) -> Var:
     """power(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
     ``x`` to the power ``y``. Integers drop the fraction of a power that is below 0, and are no number above 0 to it.
@@ -2640,7 +2641,7 @@ def stop_gradient(x: Var, *, name: str | None = None) -> Var:
     ``x`` itself, through which no gradient flows.
     """
 
-def subtract(x: Var | complex, y: Var | complex, *, name: str | None = None) -> Var:
+def subtract(x: Var | builtins.complex, y: Var | builtins.complex, *, name: str | None = None) -> Var:
     """subtract(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
     ``z = x - y``.

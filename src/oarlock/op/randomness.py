@@ -149,7 +149,8 @@ random_uniform_like.check_shapes(lambda like, *, low, high, dtype, first_row, ra
 )
 def random_normal(context, *, shape: Sizes, mean: float = 0.0, deviation: float = 1.0, dtype: DType = DType.FLOAT32, random_id: int):
     """Normal numbers of ``shape`` with a mean and a standard deviation (Box and Muller, 1958)."""
-    return _normal(*context.uniform((2, *shape), random_id), mean, deviation, dtype)
+    radius, angle = context.uniform((2, *shape), random_id)
+    return _normal(radius, angle, mean, deviation, dtype)
 
 
 def _normal(radius, angle, mean: float, deviation: float, dtype: DType):

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as distributed
+from torch.distributed.rendezvous import rendezvous
 
 from oarlock.errors import ArgumentError, WorkerError
 from oarlock.ir.location import here
@@ -179,7 +180,7 @@ def connect(*, timeout: float = 30.0, backend: str | None = None) -> Workers:
     if not distributed.is_initialized():
         chosen = backend or ("nccl" if torch.cuda.is_available() else "gloo")
         try:
-            store, rank, count = next(distributed.rendezvous("env://", timeout=_TO_COME))
+            store, rank, count = next(rendezvous("env://", timeout=_TO_COME))
             distributed.init_process_group(chosen, store=store, rank=rank, world_size=count, timeout=timedelta(seconds=timeout))
         except (RuntimeError, ValueError) as error:
             raise WorkerError(f"the workers did not all come: {' '.join(str(error).split())[:300]}", location=here()) from error
