@@ -11,6 +11,7 @@ from classifiers import small_classifier, small_rows
 
 import oarlock as ol
 from oarlock.training import loggers
+from oarlock.training.invocation import Invocation
 
 ROWS, HELD_OUT = small_rows(23), small_rows(9)
 OPTIONS = {"epochs": 3, "batch_size": 4, "validate": HELD_OUT, "progress": False}
@@ -79,8 +80,9 @@ def test_the_end_says_how_the_run_ended(raised, status):
 
 def test_a_run_in_a_folder_has_one_id_and_the_settings_with_which_it_began(tmp_path):
     first, second = Recording(), Recording()
-    train(loggers=[first], run=tmp_path / "run", steps=7)
-    train(loggers=[second], run=tmp_path / "run")
+    with Invocation():  # without the settings that a script of another test has declared
+        train(loggers=[first], run=tmp_path / "run", steps=7)
+        train(loggers=[second], run=tmp_path / "run")
     (_, begun, at), (_, again, later) = first.calls[0], second.calls[0]
     assert (begun, at, later) == (again, 0, 7)
     about = json.loads((tmp_path / "run/run.json").read_text())
