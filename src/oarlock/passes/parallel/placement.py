@@ -35,6 +35,11 @@ class Placement(NamedTuple):
     """Of numbers: the size, on one worker, of what they count."""
 
     @property
+    def differs(self) -> bool:
+        """Whether the workers have something of their own, which is no sum."""
+        return self.by_rows or self.kind is Kind.SPLITS
+
+    @property
     def by_rows(self) -> bool:
         """Whether the workers have different rows of the value."""
         return self.kind in (Kind.SHARDED, Kind.NUMBERS)

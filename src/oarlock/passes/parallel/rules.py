@@ -14,12 +14,12 @@ from oarlock.registry.axes import axes_alone
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 
-__all__ = ["decide", "whole"]
+__all__ = ["decide"]
 
 _LINEAR = {"add", "assign", "neg", "reduce_sum", "reshape", "reshape_like", "stop_gradient", "subtract", "sum", "transpose"}
 """Operators whose result is the sum over the workers of their results, where each input is such a sum."""
 _RANDOM = {"bernoulli", "dropout", "random_normal_like", "random_uniform_like"}
-_BATCH_NORM = {"batch_norm": "sync_batch_norm", "batch_norm_grad": "sync_batch_norm_grad"}
+_BATCH_NORM = {"batch_norm", "batch_norm_grad"}
 _BATCH_SUMS = {"batch_norm_bias_grad", "batch_norm_scale_grad"}
 
 
@@ -30,14 +30,14 @@ def decide(op: Op, catalogue: Catalogue, have: Mapping[Var, Placement]) -> Decis
     data = [var for slot, vars in op.inputs.items() if slot not in told for var in vars]
     data += [value for value in op.attributes.values() if isinstance(value, Var)]
     shapes = [var for slot in told for var in op.inputs.get(slot, ())]
-    if not any(have[var].kind in (Kind.SHARDED, Kind.NUMBERS, Kind.SPLITS) for var in (*data, *shapes)):
+    if not any(have[var].differs for var in (*data, *shapes)):
         if op.type in _LINEAR and data and all(have[var] is PARTIAL for var in data):
-            return _stay(op, have, PARTIAL)
-        return whole(op, have, set(shapes) - set(data))
-    if not any(have[var].kind in (Kind.SHARDED, Kind.NUMBERS, Kind.SPLITS) for var in data) and _is_told_others(op, have, shapes):
+            return Decision({var: have[var] for var in op.reads}, dict.fromkeys(op.writes, PARTIAL))
+        return _whole(op, have, set(shapes) - set(data))
+    if not any(have[var].differs for var in data) and _is_told_others(op, have, shapes):
         needs = dict.fromkeys(data, REPLICATED) | {var: have[var] for var in shapes if var not in data}
         return Decision(needs, dict.fromkeys(op.writes, REPLICATED))
-    return _by_rows(op, operator, have, data, shapes) or whole(op, have)
+    return _by_rows(op, operator, have, data, shapes) or _whole(op, have)
 
 
 def _is_told_others(op: Op, have: Mapping[Var, Placement], shapes: Collection[Var]) -> bool:
@@ -48,16 +48,10 @@ def _is_told_others(op: Op, have: Mapping[Var, Placement], shapes: Collection[Va
     return op.type not in ("numel", "size") and not any(rows & names_in(size) for size in sizes if size != "?")
 
 
-def whole(op: Op, have: Mapping[Var, Placement], shapes: Collection[Var] = ()) -> Decision:
+def _whole(op: Op, have: Mapping[Var, Placement], shapes: Collection[Var] = ()) -> Decision:
     """Every worker computes the op on whole inputs. Of a partial sum each has the shape, where that alone is read."""
     needs = {var: PARTIAL if have[var] is PARTIAL and var in shapes else REPLICATED for var in op.reads}
     return Decision(needs, dict.fromkeys(op.writes, REPLICATED))
-
-
-def _stay(
-    op: Op, have: Mapping[Var, Placement], given: Placement, needs: Mapping[Var, Placement] | None = None, written: str = ""
-) -> Decision:
-    return Decision({var: have[var] for var in op.reads} | dict(needs or {}), dict.fromkeys(op.writes, given), written)
 
 
 def _by_rows(op: Op, operator: Operator, have: Mapping[Var, Placement], data: list[Var], shapes: list[Var]) -> Decision | None:
@@ -86,7 +80,7 @@ def _by_rows(op: Op, operator: Operator, have: Mapping[Var, Placement], data: li
         return Decision(needs, dict.fromkeys(op.writes, PARTIAL))
     if op.type == "numel" or (op.type == "size" and _axis(op, shapes[0]) == placed[shapes[0]].axis):
         return Decision(needs, dict.fromkeys(op.writes, PARTIAL))
-    return _stay(op, have, REPLICATED) if op.type == "size" else None
+    return Decision({var: have[var] for var in op.reads}, dict.fromkeys(op.writes, REPLICATED)) if op.type == "size" else None
 
 
 def _axis(op: Op, var: Var) -> int:
@@ -129,39 +123,42 @@ def _after(op: Op, operator: Operator, symbol: str, placed: dict[Var, Place], da
         if not rows:
             return Place(axes[0]) if len(axes) == 1 else None
         ranks = len(like.shape or ()) - len(rows[0].shape or ())
-        if op.type in ("broadcast_to_like",):
+        if op.type == "broadcast_to_like":
             return Place(placed[rows[0]].axis + ranks)
         if op.type in ("reduce_sum_dx", "mean_dx"):
             return Place(axes[0]) if len(axes) == 1 else None
         return None
     if not rows:
-        if op.type in ("broadcast_to",) and len(axes_with(op.writes[0].shape, symbol)) == 1:
+        if op.type == "broadcast_to" and len(axes_with(op.writes[0].shape, symbol)) == 1:
             return Place(axes_with(op.writes[0].shape, symbol)[0])
         return None
     if op.type in _RANDOM or op.type in ("cast", "dropout_dx", "optimization_barrier", "sum"):
-        places = {placed.get(var) for var in data}
-        return places.pop() if len(places) == 1 else None
+        return _common(placed, data)
     if op.type == "reshape_like":
         return reshaped(rows[0].shape or (), op.writes[0].shape or (), placed[rows[0]], symbol)
     if op.type == "sum_to_shape":
         axis = placed[rows[0]].axis - (len(rows[0].shape or ()) - len(op.writes[0].shape or ()))
         return Place(axis) if axis in axes_with(op.writes[0].shape, symbol) else None
     if op.type in ("take_along_axis", "scatter_along_axis"):
-        places = {placed.get(var) for var in data}
-        place = places.pop() if len(places) == 1 else None
+        place = _common(placed, data)
         return place if place is not None and place.axis != _axis(op, rows[0]) else None
     if op.type == "select_branch":
-        places = {placed.get(var) for var in data}
-        place = places.pop() if len(places) == 1 else None
+        place = _common(placed, data)
         return Place(place.axis - 1) if place is not None and place.axis else None
     only = {var: placed[var] for var in rows}
     found = place_after(operator, op, symbol, only) if not operator.effects else None
     if found is None and operator.axis_attribute is not None and shapes and all(var in placed for var in op.reads):
         rank = max(len(var.shape or ()) for var in (*op.reads, *op.writes))
-        places = {place for var, place in placed.items()}
-        if len(places) == 1 and axes_alone(operator, op.attributes, rank) > (place := places.pop()).axis:
+        place = _common(placed, placed)
+        if place is not None and axes_alone(operator, op.attributes, rank) > place.axis:
             return place
     return found
+
+
+def _common(placed: Mapping[Var, Place], vars: Collection[Var]) -> Place | None:
+    """The place of rows that some variables have in common; None where they have not one, or none."""
+    places = {placed.get(var) for var in vars}
+    return places.pop() if len(places) == 1 else None
 
 
 def _reduced(op: Op, placed: Mapping[Var, Place]) -> int | None:
@@ -182,8 +179,8 @@ def _sums(op: Op, operator: Operator, placed: Mapping[Var, Place], data: list[Va
     if op.type == "sum_to_shape":
         return True
     if op.type == "dot":
-        return len({placed.get(var) for var in data}) == 1
-    if op.type in ("contingency_table",):
+        return _common(placed, data) is not None
+    if op.type == "contingency_table":
         return all(var in placed for var in data)
     if op.type == "scatter_add":
         values, numbers = op.inputs["values"][0], op.inputs["rows"][0]

@@ -229,21 +229,19 @@ class Writing:
         (slot,) = standard.get(type).signature.outputs
         (result,) = op.writes
         result.op = None
-        append_op(op.block, type, inputs, {slot.name: result}, attributes or {})
+        given = {name: value for name, value in (attributes or {}).items() if value is not None}
+        append_op(op.block, type, inputs, {slot.name: result}, given)
 
     def _elements(self, op: Op, var: Var, dtype: DType) -> Var:
         """How many elements a mean is of, over the rows of all workers: dtype[]."""
         axes = require_axes(var.shape or (), op.attributes.get("axis"))  # type: ignore[arg-type]
-        axis = next(axis for axis in axes if (var.shape or ())[axis] in self.rows and self.placed_axis(var) == axis)
+        axis = self.placed[var].axis
         count = self.rows[var.shape[axis]].total  # type: ignore[index]
         with written_into(op.block, op.role):
             for other in axes:
                 if other != axis:
                     count = multiply(count, size(var, axis=other))
             return cast(count, dtype=dtype)
-
-    def placed_axis(self, var: Var) -> int:
-        return self.placed[var].axis
 
     def _mean(self, op: Op) -> None:
         (x,), (y,) = op.inputs["x"], op.writes
@@ -264,11 +262,7 @@ class Writing:
         (dy,), (x,) = op.inputs["dy"], op.inputs["x_shape"]
         count = self._elements(op, x, dy.dtype)
         with written_into(op.block, op.role):
-            share = divide(dy, count)
-        attributes = {name: value for name, value in op.attributes.items() if value is not None}
-        (y,) = op.writes
-        y.op = None
-        append_op(op.block, "reduce_sum_dx", {"dy": share, "x_shape": x}, {"dx": y}, attributes)
+            self._define(op, "reduce_sum_dx", {"dy": divide(dy, count), "x_shape": x}, op.attributes)
 
     def _synchronized(self, op: Op) -> None:
         op.type = f"sync_{op.type}"
