@@ -711,13 +711,14 @@ def all(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, 
     Whether every element along one axis or several is true, every one for None; of nothing, true. ``keepdim`` leaves sizes of 1.
     """
 
-def all_gather(x: Var, counts: Var | None = None, whole: Var | None = None, axis: int = 0, *, name: str | None = None) -> Var:
-    """all_gather(x: T[...s], counts?: int64[w], whole?: shape[...m], axis=0) -> y: T[...t]
+def all_gather(x: Var, counts: Var | None = None, whole: Var | None = None, axis: int = 0, workers: int = 0, *, name: str | None = None) -> Var:
+    """all_gather(x: T[...s], counts?: int64[w], whole?: shape[...m], axis=0, workers=0) -> y: T[...t]
 
     The tensors of all workers one after another along ``axis``, in the order of the workers, on every worker.
 
     Along ``axis`` workers may have different sizes, 0 too; their other sizes are equal. ``counts`` tells these sizes where they are known;
-    else they are exchanged first. ``whole`` tells the size of the result along ``axis`` by its own first one.
+    else they are exchanged first. ``whole`` tells the size of the result along ``axis`` by its own first one. Of so many ``workers``, each
+    has as much as the others, so the size of the result follows and nothing is exchanged first.
     """
 
 @overload
@@ -2216,13 +2217,14 @@ def reduce_prod(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool =
     The product over an axis, several, or everything where that is None; of nothing, 1. ``keepdim`` leaves sizes of 1.
     """
 
-def reduce_scatter(x: Var, counts: Var | None = None, like: Var | None = None, axis: int = 0, *, name: str | None = None) -> Var:
-    """reduce_scatter(x: number[...s], counts?: int64[w], like?: shape[...m], axis=0) -> y: number[...t]
+def reduce_scatter(x: Var, counts: Var | None = None, like: Var | None = None, axis: int = 0, workers: int = 0, *, name: str | None = None) -> Var:
+    """reduce_scatter(x: number[...s], counts?: int64[w], like?: shape[...m], axis=0, workers=0) -> y: number[...t]
 
     The part of this worker, along ``axis``, of the sum of a tensor over all workers.
 
     ``counts`` says how much of it each worker takes, in the order of the workers; else they take as much as each other, and the size must
-    be a multiple of their number. ``like`` tells how large this worker's part is by its own first size.
+    be a multiple of their number. ``like`` tells how large this worker's part is by its own first size. Where ``workers`` says how many
+    there are, they take as much as each other, and that size follows.
     """
 
 def reduce_sum(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
@@ -2487,10 +2489,12 @@ def sgn(x: Var, *, name: str | None = None) -> Var:
     ``x / |x|``, the direction of a complex number; 0 has none, and gives 0, as its gradient is. `sign` is that of real numbers.
     """
 
-def shard(x: Var, counts: Var | None = None, like: Var | None = None, axis: int = 0, *, name: str | None = None) -> Var:
-    """shard(x: T[...s], counts?: int64[w], like?: shape[...m], axis=0) -> y: T[...t]
+def shard(x: Var, counts: Var | None = None, like: Var | None = None, axis: int = 0, workers: int = 0, *, name: str | None = None) -> Var:
+    """shard(x: T[...s], counts?: int64[w], like?: shape[...m], axis=0, workers=0) -> y: T[...t]
 
-    The part of this worker, along ``axis``, of a tensor that all workers have. ``counts`` and ``like`` are those of `reduce_scatter`.
+    The part of this worker, along ``axis``, of a tensor that all workers have.
+
+    ``counts``, ``like`` and ``workers`` are those of `reduce_scatter`.
     """
 
 def sigmoid(x: Var, *, name: str | None = None) -> Var:

@@ -5,13 +5,14 @@ A run of one process is one worker. `runtime/workers.py` does the exchange; [1] 
 [1] MPI: A Message-Passing Interface Standard, version 4.0, 2021, chapter 6.
 """
 
+from collections.abc import Callable
 from typing import get_args
 
 import torch
 
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.shape_rules import differ, require_axis
-from oarlock.ir.size import Shape, format_shape
+from oarlock.ir.size import Shape, Size, divide, format_shape, multiply
 from oarlock.op.choice import where
 from oarlock.op.comparison import equal
 from oarlock.op.composed.arithmetic import constant_like
@@ -63,40 +64,65 @@ def all_reduce_dxs(dys, *, op):
     effects="collective",
     aliases=("x",),
     checks_values=True,
+    added_later=("workers",),
     cases=[
         Case(x=[[1.0], [2.0]], y=[[1.0], [2.0]]),
         Case(x=[[True, False]], axis=1, counts=[2], whole=[0.0, 0.0], y=[[True, False]]),
+        Case(x=[[1.0], [2.0]], workers=1, y=[[1.0], [2.0]]),
         GradCheck(x=(2, 3), axis=1),
+        GradCheck(x=(2, 3), axis=1, workers=1),
         Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(2,), axis=1),
+        Rejects("workers is a number from 1 on, or 0 where it is not known, not -1", x=(2,), workers=-1),
     ],
 )
-def all_gather(context, x, counts=None, whole=None, *, axis: int = 0):
+def all_gather(context, x, counts=None, whole=None, *, axis: int = 0, workers: int = 0):
     """The tensors of all workers one after another along ``axis``, in the order of the workers, on every worker.
 
     Along ``axis`` workers may have different sizes, 0 too; their other sizes are equal. ``counts`` tells these sizes where they are known;
-    else they are exchanged first. ``whole`` tells the size of the result along ``axis`` by its own first one.
+    else they are exchanged first. ``whole`` tells the size of the result along ``axis`` by its own first one. Of so many ``workers``, each
+    has as much as the others, so the size of the result follows and nothing is exchanged first.
     """
-    y = context.workers.all_gather(x, None if counts is None else counts.tolist(), axis % x.dim())
+    told = [x.shape[axis]] * _among(context, workers) if workers else None if counts is None else counts.tolist()
+    y = context.workers.all_gather(x, told, axis % x.dim())
     if whole is not None and y.shape[axis] != whole[0]:
         raise ValueError(f"the workers have {y.shape[axis]} along axis {axis}, where {whole[0]} is said")
     return y
 
 
+def _among(context, workers: int) -> int:
+    """The number of workers, which is this one. Raises ValueError where it is another."""
+    there = context.workers.count
+    if workers != there:
+        raise ValueError(f"this is for {workers} worker{'s' * (workers > 1)}, and there {'are' if there > 1 else 'is'} {there}")
+    return workers
+
+
 @all_gather.infer_shape
-def all_gather_shape(x, counts=None, whole=None, *, axis):
-    return _resized(x.shape, axis, whole)
+def all_gather_shape(x, counts=None, whole=None, *, axis, workers):
+    return _resized(x.shape, axis, whole, workers, multiply)
 
 
 @all_gather.gradient_program("x")
-def all_gather_dx(x_shape, dy, counts=None, *, axis):
-    return reduce_scatter(dy, counts, x_shape if axis == 0 else None, axis=axis)
+def all_gather_dx(x_shape, dy, counts=None, *, axis, workers=0):
+    return reduce_scatter(dy, counts, x_shape if axis == 0 and not workers else None, axis=axis, workers=workers)
 
 
-def _resized(shape: Shape, axis: int, told) -> Shape:
+def _resized(shape: Shape, axis: int, told, workers: int, by: Callable[[Size, int], Size]) -> Shape:
+    """`shape` with the size along `axis` that is told, or that follows from the number of workers."""
     axis = require_axis(shape, axis, "x")
+    if workers < 0:
+        raise ArgumentError(f"workers is a number from 1 on, or 0 where it is not known, not {workers}")
     if told is not None and not told.shape:
         raise ShapeError("what tells a size has none itself")
-    return (*shape[:axis], "?all" if told is None else told.shape[0], *shape[axis + 1 :])
+    size = told.shape[0] if told is not None else by(shape[axis], workers) if workers else "?all"
+    return (*shape[:axis], size, *shape[axis + 1 :])
+
+
+def _share_of(size: Size, workers: int) -> Size:
+    share = divide(size, workers)
+    if share is None:
+        raise ShapeError(f"{size} is no multiple of {workers} workers")
+    return share
 
 
 @operator(
@@ -104,30 +130,39 @@ def _resized(shape: Shape, axis: int, told) -> Shape:
     effects="collective",
     aliases=("x",),
     checks_values=True,
+    added_later=("workers",),
     cases=[
         Case(x=[[1.0], [2.0]], y=[[1.0], [2.0]]),
         Case(x=[[1.0, 2.0]], axis=1, counts=[2], like=[0.0, 0.0], y=[[1.0, 2.0]]),
+        Case(x=[[1.0, 2.0]], axis=1, workers=1, y=[[1.0, 2.0]]),
         GradCheck(x=(2, 3)),
+        GradCheck(x=(2, 3), workers=1),
         Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(2,), axis=1),
+        Rejects("3 is no multiple of 2 workers", x=(3,), workers=2),
     ],
 )
-def reduce_scatter(context, x, counts=None, like=None, *, axis: int = 0):
+def reduce_scatter(context, x, counts=None, like=None, *, axis: int = 0, workers: int = 0):
     """The part of this worker, along ``axis``, of the sum of a tensor over all workers.
 
     ``counts`` says how much of it each worker takes, in the order of the workers; else they take as much as each other, and the size must
-    be a multiple of their number. ``like`` tells how large this worker's part is by its own first size.
+    be a multiple of their number. ``like`` tells how large this worker's part is by its own first size. Where ``workers`` says how many
+    there are, they take as much as each other, and that size follows.
     """
     axis = axis % x.dim()
-    sizes = _even(x.shape[axis], context.workers.count) if counts is None else counts.tolist()
-    return _require_like(context.workers.reduce_scatter(x, sizes, axis), axis, like)
+    return _require_like(context.workers.reduce_scatter(x, _sizes(context, x.shape[axis], counts, workers), axis), axis, like)
 
 
-reduce_scatter.infer_shape(lambda x, counts=None, like=None, *, axis: _resized(x.shape, axis, like))
+reduce_scatter.infer_shape(lambda x, counts=None, like=None, *, axis, workers: _resized(x.shape, axis, like, workers, _share_of))
 
 
 @reduce_scatter.gradient_program("x")
-def reduce_scatter_dx(x_shape, dy, counts=None, *, axis):
-    return all_gather(dy, counts, x_shape if axis == 0 else None, axis=axis)
+def reduce_scatter_dx(x_shape, dy, counts=None, *, axis, workers=0):
+    return all_gather(dy, counts, x_shape if axis == 0 and not workers else None, axis=axis, workers=workers)
+
+
+def _sizes(context, size: int, counts, workers: int) -> list[int]:
+    """How much of `size` each worker has."""
+    return _even(size, _among(context, workers or context.workers.count)) if counts is None else counts.tolist()
 
 
 def _even(size: int, workers: int) -> list[int]:
@@ -146,25 +181,32 @@ def _require_like(y: torch.Tensor, axis: int, like) -> torch.Tensor:
     "x: T[...s], counts?: int64[w], like?: shape[...m] -> y: T[...t]",
     aliases=("x",),
     checks_values=True,
+    added_later=("workers",),
     cases=[
         Case(x=[[1.0], [2.0]], y=[[1.0], [2.0]]),
         Case(x=[[1, 2]], axis=1, counts=[2], like=[0, 0], y=[[1, 2]]),
+        Case(x=[[1, 2]], axis=1, workers=1, y=[[1, 2]]),
         GradCheck(x=(2, 3), axis=1),
+        GradCheck(x=(2, 3), axis=1, workers=1),
         Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(2,), axis=1),
+        Rejects("3 is no multiple of 2 workers", x=(3,), workers=2),
     ],
 )
-def shard(context, x, counts=None, like=None, *, axis: int = 0):
-    """The part of this worker, along ``axis``, of a tensor that all workers have. ``counts`` and ``like`` are those of `reduce_scatter`."""
+def shard(context, x, counts=None, like=None, *, axis: int = 0, workers: int = 0):
+    """The part of this worker, along ``axis``, of a tensor that all workers have.
+
+    ``counts``, ``like`` and ``workers`` are those of `reduce_scatter`.
+    """
     axis = axis % x.dim()
-    start, size = _part(context, x.shape[axis], counts)
+    start, size = _part(context, x.shape[axis], counts, workers)
     return _require_like(x.narrow(axis, start, size), axis, like).contiguous()
 
 
-shard.infer_shape(lambda x, counts=None, like=None, *, axis: _resized(x.shape, axis, like))
+shard.infer_shape(lambda x, counts=None, like=None, *, axis, workers: _resized(x.shape, axis, like, workers, _share_of))
 
 
 @shard.gradient_program("x")
-def shard_dx(x_shape, dy, counts=None, *, axis):
+def shard_dx(x_shape, dy, counts=None, *, axis, workers=0):
     return pad_shard(dy, x_shape, counts, axis=axis)
 
 
@@ -181,7 +223,7 @@ def shard_dx(x_shape, dy, counts=None, *, axis):
 def pad_shard(context, part, whole, counts=None, *, axis: int = 0):
     """The part of this worker of a tensor, with zeros where the parts of the others are: added up over the workers, it is the whole."""
     axis = axis % part.dim()
-    start, size = _part(context, whole[axis], counts)
+    start, size = _part(context, whole[axis], counts, 0)
     if part.shape[axis] != size:
         raise ValueError(f"the part is {part.shape[axis]} along axis {axis}, where this worker has {size}")
     y = part.new_zeros(whole)
@@ -202,8 +244,8 @@ pad_shard.gradient_programs(
 )
 
 
-def _part(context, size: int, counts) -> tuple[int, int]:
-    sizes = _even(size, context.workers.count) if counts is None else counts.tolist()
+def _part(context, size: int, counts, workers: int) -> tuple[int, int]:
+    sizes = _sizes(context, size, counts, workers)
     start, stop = bounds_of(sizes, context.workers.index)
     if sum(sizes) != size:
         raise ValueError(f"the parts are {sum(sizes)} in all, of {size}")
