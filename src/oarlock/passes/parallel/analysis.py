@@ -1,16 +1,17 @@
 """The placement of every variable of a program, block by block: what each op needs, and what it gives."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
-from oarlock.ir.size import names_in
+from oarlock.ir.size import Size, names_in
 from oarlock.ir.traversal import inner_blocks, walk
 from oarlock.ir.var import Var
 from oarlock.op.control.active_rows import is_by_row
 from oarlock.op.control.layout import Layout
-from oarlock.passes.parallel.placement import PARTIAL, REPLICATED, Decision, Kind, Placement, sharded
-from oarlock.passes.parallel.rules import decide
+from oarlock.passes.parallel.placement import PARTIAL, REPLICATED, Decision, Kind, Placement, rows_of, sharded
+from oarlock.passes.parallel.rules import decide, whole
+from oarlock.passes.parallel.unknown_sizes import unknown_sizes
 from oarlock.registry.catalogue import Catalogue
 
 __all__ = ["Analysis"]
@@ -23,11 +24,20 @@ class Analysis:
         self.catalogue = catalogue
         self.decisions: dict[Op, Decision] = {}
         self.placed: dict[Var, Placement] = {}
+        self._kept_whole: set[Size] = set()
 
     def run(self, main: Block, inputs: Mapping[Var, Placement]) -> None:
-        """Decide on every op of the main block and of those inside it, where the inputs are placed as said."""
-        self.placed = {var: REPLICATED for var in main.vars.values() if var.persistable} | dict(inputs)
-        self._block(main, self.placed)
+        """Decide on every op of the main block and of those inside it, where the inputs are placed as said.
+
+        Where a block could not know how many rows of a size all workers have, nobody has such rows of its own.
+        """
+        while True:
+            self.placed = {var: REPLICATED for var in main.vars.values() if var.persistable} | dict(inputs)
+            self._block(main, dict(self.placed))
+            unknown = unknown_sizes(main, self.decisions, self.placed)
+            if unknown <= self._kept_whole:
+                return
+            self._kept_whole |= unknown
 
     def _block(self, block: Block, have: dict[Var, Placement]) -> None:
         for op in block.ops:
@@ -37,10 +47,11 @@ class Analysis:
                 decision = self._owner(op, have)
             else:
                 decision = decide(op, self.catalogue, have)
+                if not _can_part(decision.needs, have) or any(rows_of(*each) in self._kept_whole for each in decision.gives.items()):
+                    decision = whole(op, have)
             self.decisions[op] = decision
             have.update(decision.gives)
-            if have is not self.placed:
-                self.placed.update(decision.gives)
+            self.placed.update(decision.gives)
 
     def _owner(self, op: Op, have: dict[Var, Placement]) -> Decision:
         """The decision about an op that owns a block, and about what is in it."""
@@ -48,7 +59,7 @@ class Analysis:
             return self._branch(op, have)
         if op.type in ("recurrent", "while"):
             found = self._ragged(op, have) if op.inputs.get("splits") else self._loop(op, have)
-            if found is not None:
+            if found is not None and _can_part(found.needs, have):
                 return found
         return self._whole(op, have)
 
@@ -79,7 +90,8 @@ class Analysis:
         given = {inner: _moved(have[outer], -ahead) for inner, outer in layout.steps}
         inside = self._inside(layout.body, have, given)
         needs |= {outer: have[outer] for _, outer in layout.steps}
-        outputs = [_counted_no_more(inside[var]) if ahead else inside[var] for var in layout.body.outputs]
+        outputs = [inside[var] for var in layout.body.outputs]
+        outputs = [each if not ahead and _is_known(each, have) else _counted_no_more(each) for each in outputs]
         gives = {outer: _moved(placement, ahead) for (_, outer), placement in zip(layout.stacked, outputs, strict=True)}
         return Decision(needs, gives, outputs=outputs)
 
@@ -143,6 +155,28 @@ class Analysis:
         needs = {cuts: have[cuts]} | dict.fromkeys(outside, sharded())
         gives = {var: sharded() for var in op.writes} | {outer: PARTIAL for _, outer in layout.summed}
         return Decision(needs, gives, outputs=[inside[var] for var in layout.body.outputs])
+
+
+def _can_part(needs: Mapping[Var, Placement], have: Mapping[Var, Placement]) -> bool:
+    """Whether of each value that a worker is to have its rows of, the block of the value knows how many these are."""
+    return all(
+        any(size == var.shape[need.axis] and teller.block in var.block.enclosing() for teller, size in _sizes_told(have))  # type: ignore[index]
+        for var, need in needs.items()
+        if need.by_rows and have[var] != need
+    )
+
+
+def _is_known(placement: Placement, have: Mapping[Var, Placement]) -> bool:
+    """Whether the rows that numbers count are told where these variables are; true of what are no such numbers."""
+    return placement.kind is not Kind.NUMBERS or any(size == placement.rows for _, size in _sizes_told(have))
+
+
+def _sizes_told(have: Mapping[Var, Placement]) -> Iterator[tuple[Var, Size]]:
+    """Each variable that tells how many rows of some size a worker has, and that size."""
+    for var, placement in have.items():
+        size = rows_of(var, placement)
+        if size is not None:
+            yield var, size
 
 
 def _moved(placement: Placement, by: int) -> Placement:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from oarlock.ir.size import Size
+from oarlock.ir.size import Size, add
 from oarlock.ir.var import Var
 
-__all__ = ["PARTIAL", "REPLICATED", "Decision", "Kind", "Placement", "numbers_of", "sharded", "splits"]
+__all__ = ["PARTIAL", "REPLICATED", "Decision", "Kind", "Placement", "numbers_of", "rows_of", "sharded", "splits"]
 
 
 class Kind(Enum):
@@ -59,6 +59,13 @@ def numbers_of(rows: Size) -> Placement:
 
 def splits() -> Placement:
     return Placement(Kind.SPLITS)
+
+
+def rows_of(var: Var, placement: Placement) -> Size | None:
+    """The size that counts the rows which a worker has of a variable; None where it has none of its own."""
+    if var.shape is None or not (placement.by_rows or placement.kind is Kind.SPLITS):
+        return None
+    return var.shape[placement.axis] if placement.by_rows else add(var.shape[0], -1)
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """The variables by which a program knows the rows of all workers: how many each has, how many there are, and their numbers."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 
@@ -8,60 +8,102 @@ from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.ir.names import is_name
 from oarlock.ir.operation import Role
-from oarlock.ir.size import Size, names_in, rename
+from oarlock.ir.size import Size, linear, names_in, rename
 from oarlock.ir.var import Var
 from oarlock.op.collective import all_gather, shard
+from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.cumulative import cumsum
-from oarlock.op.elementwise import subtract
+from oarlock.op.elementwise import multiply, subtract
 from oarlock.op.manipulation import reshape
 from oarlock.op.reduction import reduce_sum
 from oarlock.op.sequence import sequence_lengths
 from oarlock.op.told_shape import arange, size
 
-__all__ = ["RowsOfWorkers", "free_name", "written_into"]
+__all__ = ["RowsOfSize", "RowsOfWorkers", "free_name", "written_into"]
 
 
 class RowsOfWorkers:
-    """The rows that a size counts on one worker. Each variable is written where it is first asked for, behind one that tells the size."""
+    """Of each size that counts the rows of one worker, the rows of all, as a block can know them: by what it sees that has such rows."""
 
-    def __init__(self, rows: Size, known: "dict[Size, RowsOfWorkers]"):
-        self.rows = rows
-        self._known = known
-        self._found: dict[str, Var] = {}
-        self._tellers: list[tuple[Var, int | None]] = []
-        self._told_whole_by: Var | None = None
-
-    def add_teller(self, var: Var, axis: int | None) -> None:
-        """Note a variable that has the rows along an axis, or is the row splits of as many."""
-        self._tellers.append((var, axis))
-
-    @cached_property
-    def _teller(self) -> tuple[Var, int | None]:
-        """The first of them that has a value where the rows are first asked for."""
-        return next((var, axis) for var, axis in self._tellers if var.op is None or var.op in var.block.ops)
+    def __init__(self) -> None:
+        self._tellers: dict[Size, list[tuple[Var, int | None]]] = {}
+        self._whole_tellers: dict[Size, list[tuple[Var, int | None]]] = {}
+        self._found: dict[tuple[Size, Block], RowsOfSize] = {}
 
     @property
-    def block(self) -> Block:
-        return self._teller[0].block
+    def sizes(self) -> Collection[Size]:
+        """The sizes that count rows of one worker."""
+        return self._tellers.keys()
+
+    @property
+    def made(self) -> set[Var]:
+        """The variables that were written so far."""
+        return {var for rows in self._found.values() for var in rows.made}
+
+    def add_teller(self, rows: Size, var: Var, axis: int | None) -> None:
+        """Note a variable that has as many rows along an axis, or is the row splits of as many."""
+        self._tellers.setdefault(rows, []).append((var, axis))
+
+    def add_whole_teller(self, var: Var, parted: int | None) -> None:
+        """Note a variable that every worker has whole, but for one axis: its other sizes may count the rows of all."""
+        for axis, item in enumerate(var.shape or ()):
+            if axis != parted:
+                self._whole_tellers.setdefault(item, []).append((var, parted))
+
+    def find_whole_tellers(self, rows: Size, block: Block) -> list[Var]:
+        """Variables written by now, for a block to see, that tell how many such rows all workers have; none where that is not told."""
+        for sizes in ([rows], sorted(names_in(rows))):
+            tellers = [dict(self._whole_tellers.get(item, ())) for item in sizes]
+            found = [self._first_seen(each, block) for each in tellers]
+            if None not in found:
+                return [self._sized(var, each[var]) for var, each in zip(found, tellers, strict=True) if var is not None]
+        return []
+
+    def _sized(self, var: Var, parted: int | None) -> Var:
+        """A variable, once its sizes are called by the names of the rows of all."""
+        var.shape = tuple(item if axis == parted else self.of_all(item) for axis, item in enumerate(var.shape or ()))
+        return var
+
+    @staticmethod
+    def _first_seen(vars: Iterable[Var], block: Block) -> Var | None:
+        around = set(block.enclosing())
+        return next((var for var in vars if var.block in around and (var.op is None or var.op in var.block.ops)), None)
+
+    def of_all(self, rows: Size) -> Size:
+        """The size that counts the rows of all workers."""
+        return rename(rows, {name: f"{name}.all" for name in names_in(rows) if name in self._tellers})
+
+    def find(self, rows: Size, block: Block) -> "RowsOfSize | None":
+        """The rows that a size counts, as what is written into a block by now tells them, or into one around it."""
+        tellers = dict(self._tellers.get(rows, ()))
+        var = self._first_seen(tellers, block)
+        return None if var is None else self._found.setdefault((rows, var.block), RowsOfSize(rows, (var, tellers[var]), self))
+
+    def get(self, rows: Size, block: Block) -> "RowsOfSize":
+        """The same, where somebody tells them."""
+        found = self.find(rows, block)
+        assert found is not None, (rows, block.path)
+        return found
+
+
+class RowsOfSize:
+    """The rows that a size counts on one worker. Each variable is written where it is first asked for, behind one that tells the size."""
+
+    def __init__(self, rows: Size, teller: tuple[Var, int | None], workers: RowsOfWorkers):
+        self.rows = rows
+        self.block = teller[0].block
+        self._teller = teller
+        self._workers = workers
+        self._found: dict[str, Var] = {}
 
     @property
     def axis(self) -> int:
         return self._teller[1] or 0
 
     @property
-    def all(self) -> Size:
-        """The size that counts the rows of all workers."""
-        return rename(self.rows, {name: f"{name}.all" for name in names_in(self.rows) if name in self._known})
-
-    @property
     def made(self) -> Collection[Var]:
         """The variables that were written so far."""
         return self._found.values()
-
-    def may_be_told_by(self, var: Var) -> None:
-        """Note a variable of the outermost block, of which each worker has the whole, where one of its sizes counts all rows."""
-        if self._told_whole_by is None and self.all in (var.shape or ()):
-            self._told_whole_by = var
 
     @property
     def told_by(self) -> Var:
@@ -74,14 +116,27 @@ class RowsOfWorkers:
                 self._found["lengths"] = sequence_lengths(teller)
         return self._found["lengths"]
 
+    @cached_property
+    def _multiple(self) -> "tuple[int, RowsOfSize] | None":
+        """How many times the rows of which other size these are, where that is told too."""
+        name, factor, rest = linear(self.rows) or ("", 1, 0)
+        other = self._workers.find(name, self.block) if factor != 1 and not rest else None
+        return None if other is None else (factor, other)
+
     @property
     def counts(self) -> Var:
         """The number of rows of each worker: int64[w]."""
         if "counts" not in self._found:
-            told_by = self.told_by
-            with written_into(self.block):
-                own = reshape(size(told_by, axis=self.axis), shape=Sizes((1,)))
-                self._found["counts"] = all_gather(own, name=self._name("counts"))
+            if self._multiple is not None:
+                factor, other = self._multiple
+                counts = other.counts
+                with written_into(self.block):
+                    self._found["counts"] = multiply(counts, constant_like(factor, counts), name=self._name("counts"))
+            else:
+                told_by = self.told_by
+                with written_into(self.block):
+                    own = reshape(size(told_by, axis=self.axis), shape=Sizes((1,)))
+                    self._found["counts"] = all_gather(own, name=self._name("counts"))
         return self._found["counts"]
 
     @property
@@ -107,17 +162,17 @@ class RowsOfWorkers:
     def whole(self) -> Var:
         """The numbers of the rows of all workers, from 0 on: int64[n.all]."""
         if "whole" not in self._found:
-            total = self.total
+            told_by = self._workers.find_whole_tellers(self.rows, self.block)
+            told_by = [self._multiple[1].whole] if self._multiple is not None and not told_by else told_by
+            total = None if told_by else self.total
             with written_into(self.block):
-                if self._told_whole_by is not None:
-                    var = arange([self._told_whole_by], stop=Sizes((self.all,)), name=self._name("numbers"))
-                elif names_in(self.rows) == {self.rows}:
-                    var = arange([], stop=reshape(total, shape=Sizes((1,))), name=self._name("numbers"))
-                    var.shape = (self.all,)
-                    self.block.program.claim_symbols(var.shape)
+                size_of_all = self._workers.of_all(self.rows)
+                if told_by:
+                    var = arange(told_by, stop=Sizes((size_of_all,)), name=self._name("numbers"))
                 else:
-                    like = [self._known[name].whole for name in sorted(names_in(self.rows) & self._known.keys())]  # type: ignore[operator]
-                    var = arange([*like, self.told_by], stop=Sizes((self.all,)), name=self._name("numbers"))
+                    var = arange([], stop=reshape(total, shape=Sizes((1,))), name=self._name("numbers"))
+                    var.shape = (size_of_all,)
+                    self.block.program.claim_symbols(var.shape)
                 self._found["whole"] = var
         return self._found["whole"]
 

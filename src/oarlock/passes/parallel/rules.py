@@ -14,7 +14,7 @@ from oarlock.registry.axes import axes_alone
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 
-__all__ = ["decide"]
+__all__ = ["decide", "whole"]
 
 _LINEAR = {"add", "assign", "neg", "reduce_sum", "reshape", "reshape_like", "stop_gradient", "subtract", "sum", "transpose"}
 """Operators whose result is the sum over the workers of their results, where each input is such a sum."""
@@ -33,11 +33,11 @@ def decide(op: Op, catalogue: Catalogue, have: Mapping[Var, Placement]) -> Decis
     if not any(have[var].differs for var in (*data, *shapes)):
         if op.type in _LINEAR and data and all(have[var] is PARTIAL for var in data):
             return Decision({var: have[var] for var in op.reads}, dict.fromkeys(op.writes, PARTIAL))
-        return _whole(op, have, set(shapes) - set(data))
+        return whole(op, have, set(shapes) - set(data))
     if not any(have[var].differs for var in data) and _is_told_others(op, have, shapes):
         needs = dict.fromkeys(data, REPLICATED) | {var: have[var] for var in shapes if var not in data}
         return Decision(needs, dict.fromkeys(op.writes, REPLICATED))
-    return _by_rows(op, operator, have, data, shapes) or _whole(op, have)
+    return _by_rows(op, operator, have, data, shapes) or whole(op, have)
 
 
 def _is_told_others(op: Op, have: Mapping[Var, Placement], shapes: Collection[Var]) -> bool:
@@ -48,7 +48,7 @@ def _is_told_others(op: Op, have: Mapping[Var, Placement], shapes: Collection[Va
     return op.type not in ("numel", "size") and not any(rows & names_in(size) for size in sizes if size != "?")
 
 
-def _whole(op: Op, have: Mapping[Var, Placement], shapes: Collection[Var] = ()) -> Decision:
+def whole(op: Op, have: Mapping[Var, Placement], shapes: Collection[Var] = ()) -> Decision:
     """Every worker computes the op on whole inputs. Of a partial sum each has the shape, where that alone is read."""
     needs = {var: PARTIAL if have[var] is PARTIAL and var in shapes else REPLICATED for var in op.reads}
     return Decision(needs, dict.fromkeys(op.writes, REPLICATED))

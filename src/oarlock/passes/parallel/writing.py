@@ -10,7 +10,7 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
 from oarlock.ir.shape_rules import require_axes
-from oarlock.ir.size import Size, add, names_in, rename
+from oarlock.ir.size import Size, names_in, rename
 from oarlock.ir.traversal import inner_blocks
 from oarlock.ir.var import Var
 from oarlock.op.collective import all_gather, all_reduce, shard
@@ -25,7 +25,7 @@ from oarlock.op.reduction import reduce_sum
 from oarlock.op.sequence import sequence_lengths
 from oarlock.op.told_shape import size
 from oarlock.passes.parallel.analysis import Analysis
-from oarlock.passes.parallel.placement import PARTIAL, REPLICATED, Kind, Placement, sharded
+from oarlock.passes.parallel.placement import PARTIAL, REPLICATED, Kind, Placement, rows_of, sharded
 from oarlock.passes.parallel.rows_of_workers import RowsOfWorkers, free_name, written_into
 from oarlock.registry.catalogue import standard
 from oarlock.registry.creator import append_op
@@ -43,7 +43,7 @@ class Writing:
         self.decisions = analysis.decisions
         self.placed = analysis.placed
         self.bucket_bytes = bucket_bytes
-        self.rows: dict[Size, RowsOfWorkers] = {}
+        self.rows = RowsOfWorkers()
         self.converted: dict[tuple[Var, Placement], Var] = {}
         self.summed: set[Var] = self._wanted_whole()
         self.waiting: dict[Block, list[Var]] = defaultdict(list)
@@ -157,15 +157,15 @@ class Writing:
         if placed.kind is Kind.SPLITS:
             return self._whole_splits(var)
         if placed.kind is Kind.NUMBERS:
-            counted = gather(self.rows[placed.rows].own, var)  # type: ignore[index]
+            counted = gather(self.rows.get(placed.rows, var.block).own, var)  # type: ignore[arg-type]
             self.placed[counted] = sharded()
             return self._convert(counted, need)
         if placed is REPLICATED:
-            rows = self.rows[var.shape[need.axis]]  # type: ignore[index]
+            rows = self.rows.get(var.shape[need.axis], var.block)  # type: ignore[index]
             counts, own = rows.counts, rows.own
             return self._named(shard(var, counts, own, axis=need.axis), var, "own")
         if need is REPLICATED:
-            rows = self.rows[var.shape[placed.axis]]  # type: ignore[index]
+            rows = self.rows.get(var.shape[placed.axis], var.block)  # type: ignore[index]
             counts, whole = rows.counts, rows.whole
             self.count += 1
             return self._named(all_gather(var, counts, whole, axis=placed.axis), var, "all")
@@ -187,20 +187,15 @@ class Writing:
         for block in inner_blocks(self.program.main):
             for var in (*block.inputs, *(var for op in block.ops for var in op.writes)):
                 placed = self.placed.get(var, REPLICATED)
-                if var.shape is None or not (placed.by_rows or placed.kind is Kind.SPLITS):
-                    continue
-                rows = var.shape[placed.axis] if placed.by_rows else add(var.shape[0], -1)
-                if not isinstance(rows, int):
-                    told = self.rows.setdefault(rows, RowsOfWorkers(rows, self.rows))
-                    told.add_teller(var, placed.axis if placed.by_rows else None)
-        for var in self.program.main.inputs:
-            self._rename_sizes_of(var)
-            for rows in self.rows.values():
-                rows.may_be_told_by(var)
+                rows = rows_of(var, placed)
+                if isinstance(rows, str):
+                    self.rows.add_teller(rows, var, placed.axis if placed.by_rows else None)
+                if placed.kind is not Kind.SPLITS:
+                    self.rows.add_whole_teller(var, placed.axis if placed.by_rows else None)
 
     def _rename_sizes(self) -> None:
         """Call the sizes of what is whole by the names of the rows of all workers."""
-        made = {var for rows in self.rows.values() for var in rows.made}
+        made = self.rows.made
         for block in inner_blocks(self.program.main):
             for var in block.vars.values():
                 if var not in made:
@@ -220,7 +215,7 @@ class Writing:
 
     @cached_property
     def _names(self) -> dict[str, Size]:
-        return {str(rows): f"{rows}.all" for rows in self.rows if names_in(rows) == {rows}}
+        return {str(rows): f"{rows}.all" for rows in self.rows.sizes if names_in(rows) == {rows}}
 
     # Ops that are written otherwise
 
@@ -236,7 +231,7 @@ class Writing:
         """How many elements a mean is of, over the rows of all workers: dtype[]."""
         axes = require_axes(var.shape or (), op.attributes.get("axis"))  # type: ignore[arg-type]
         axis = self.placed[var].axis
-        count = self.rows[var.shape[axis]].total  # type: ignore[index]
+        count = self.rows.get(var.shape[axis], op.block).total  # type: ignore[index]
         with written_into(op.block, op.role):
             for other in axes:
                 if other != axis:
@@ -270,7 +265,7 @@ class Writing:
         op.block.ops.append(op)
 
     def _random(self, op: Op) -> None:
-        rows = self.rows[op.writes[0].shape[0]]  # type: ignore[index]
+        rows = self.rows.get(op.writes[0].shape[0], op.block)  # type: ignore[index]
         op.attributes = {**op.attributes, "first_row": rows.first}
         if op.type == "random_normal_like":
             op.attributes["all_rows"] = rows.total
