@@ -167,6 +167,7 @@ TAKING_ANYTHING = {
         "roll",
         "split_like",
         "stop_gradient",
+        "take_share",
         "tile",
         "transpose",
         "view",
@@ -333,7 +334,17 @@ def with_gradients(operator: Operator, built: Built) -> list[ol.Var]:
     return [*written, *found]
 
 
-TOLD_BY_WORKERS = {"all_gather", "broadcast", "pad_shard", "reduce_scatter", "shard"}
+TOLD_BY_WORKERS = {
+    "all_gather",
+    "broadcast",
+    "gather_shares",
+    "pad_shard",
+    "put_share",
+    "reduce_scatter",
+    "reduce_to_shares",
+    "shard",
+    "take_share",
+}
 """Operators whose sizes follow from how many workers there are, and from what each has, which a program does not know."""
 
 

@@ -61,6 +61,7 @@ from oarlock.op import rounding as rounding
 from oarlock.op import selection as selection
 from oarlock.op import sequence as sequence
 from oarlock.op import sequence_layout as sequence_layout
+from oarlock.op import shares as shares
 from oarlock.op import singular as singular
 from oarlock.op import smooth_activation as smooth_activation
 from oarlock.op import sorting as sorting
@@ -1476,6 +1477,20 @@ def gather(x: Var, rows: Var, axis: int | None = None, sparse: bool = False, *, 
     count from the end. With ``sparse`` an optimizer is given the gradient of a parameter ``x`` as rows, where ``x`` is only looked up.
     """
 
+@overload
+def gather_shares(shares: Sequence[Var] | Var, wholes: Sequence[Var] | Var, workers: int = 1, *, name: str | None = None) -> list[Var]:
+    """gather_shares(*shares: T[k_i], *wholes: shape, workers=1) -> *ys: T
+
+    The tensors whose shares the workers have, whole, on every worker. Several in one op are sent together.
+    """
+
+@overload
+def gather_shares(shares: Sequence[Var] | Var, *wholes: Var, workers: int = 1, name: str | None = None) -> list[Var]:
+    """gather_shares(*shares: T[k_i], *wholes: shape, workers=1) -> *ys: T
+
+    The tensors whose shares the workers have, whole, on every worker. Several in one op are sent together.
+    """
+
 def gcd(x: Var | int, y: Var | int, *, name: str | None = None) -> Var:
     """gcd(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
 
@@ -2131,6 +2146,12 @@ def put_rows(param: Var, rows: Var, values: Var, *, name: str | None = None) -> 
     ``param`` with ``values`` in the rows that ``rows`` numbers, each once: ``next[rows[i]] = values[i]``. The others stay.
     """
 
+def put_share(share: Var, whole: Var, workers: int = 1, *, name: str | None = None) -> Var:
+    """put_share(share: T[k], whole: shape[...s], workers=1) -> y: T[...s]
+
+    The share of this worker of a tensor, with zeros where the shares of the others are: added up over the workers, it is the whole.
+    """
+
 def qr(x: Var, *, name: str | None = None) -> tuple[Var, Var]:
     """qr(x: float[*b m n]) -> q: float[*b m k], r: float[*b k n]
 
@@ -2231,6 +2252,20 @@ def reduce_sum(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = 
     """reduce_sum(x: number[...s], axis=None, keepdim=False) -> y: number[...s-{axis}]
 
     The sum over an axis, several, or everything where that is None. ``keepdim`` leaves sizes of 1. Integers wrap around.
+    """
+
+@overload
+def reduce_to_shares(xs: Sequence[Var] | Var, workers: int = 1, *, name: str | None = None) -> list[Var]:
+    """reduce_to_shares(*xs: number, workers=1) -> *ys: number
+
+    The share of this worker of the sum of each tensor over all workers. Several in one op are sent together.
+    """
+
+@overload
+def reduce_to_shares(*xs: Var, workers: int = 1, name: str | None = None) -> list[Var]:
+    """reduce_to_shares(*xs: number, workers=1) -> *ys: number
+
+    The share of this worker of the sum of each tensor over all workers. Several in one op are sent together.
     """
 
 def relu(x: Var, *, name: str | None = None) -> Var:
@@ -2702,6 +2737,12 @@ def take_places(x: Var, index: Var, *, name: str | None = None) -> Var:
     """take_places(x: float[n c ...s], index: int64[n c ...t]) -> y: float[n c ...t]
 
     The values of each channel at the places ``index``, which count the elements of its axes ``s`` from 0.
+    """
+
+def take_share(x: Var, workers: int = 1, *, name: str | None = None) -> Var:
+    """take_share(x: T[...s], workers=1) -> y: T[k]
+
+    The share of this worker of the elements of ``x``, which all workers have. ``workers`` is how many there are.
     """
 
 def tan(x: Var, *, name: str | None = None) -> Var:

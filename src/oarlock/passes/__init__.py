@@ -8,17 +8,19 @@ from oarlock.suggestions import no_attribute
 
 if TYPE_CHECKING:
     from oarlock.passes.parallel.rewrite import data_parallel
+    from oarlock.passes.parallel.sharded_optimizer import shard_optimizer
     from oarlock.passes.precision.mixed import mixed_precision
     from oarlock.passes.precision.quantization import quantize
     from oarlock.passes.recomputation.recompute import recompute
 
-__all__ = ["data_parallel", "mixed_precision", "quantize", "recompute"]
+__all__ = ["data_parallel", "mixed_precision", "quantize", "recompute", "shard_optimizer"]
 
 _HOMES = {
     "data_parallel": "oarlock.passes.parallel.rewrite",
     "mixed_precision": "oarlock.passes.precision.mixed",
     "quantize": "oarlock.passes.precision.quantization",
     "recompute": "oarlock.passes.recomputation.recompute",
+    "shard_optimizer": "oarlock.passes.parallel.sharded_optimizer",
 }
 
 
