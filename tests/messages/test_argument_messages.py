@@ -12,25 +12,30 @@ SCRIPT = """
         {call}
     """
 
+FC = (
+    "fc(input, size=None, *, output_size=None, act=None, scale=1.0, bias=True, initializer=None, weight=None, "
+    "params=None, shard=None, name=None)"
+)
+
 MESSAGES = {
     'y = ol.layer.fc(x, 10, atc="relu")': """
         oarlock.ArgumentError: fc: no argument atc
           model.py:4      y = ol.layer.fc(x, 10, atc="relu")
-          fc(input, size=None, *, output_size=None, act=None, scale=1.0, bias=True, initializer=None, weight=None, params=None, name=None)
+          {fc}
               "x"   float32[n, 4]   fed; declared at model.py:3
           Try: did you mean "act"?    (oarlock explain ArgumentError)
         """,
     'y = ol.fc(x, 10, "relu")': """
         oarlock.ArgumentError: fc: 3 arguments given, where it takes input and size
           model.py:4      y = ol.fc(x, 10, "relu")
-          fc(input, size=None, *, output_size=None, act=None, scale=1.0, bias=True, initializer=None, weight=None, params=None, name=None)
+          {fc}
               "x"   float32[n, 4]   fed; declared at model.py:3
           Try: what follows has a name: output_size=...    (oarlock explain ArgumentError)
         """,
     "y = ol.layer.fc(size=10)": """
         oarlock.ArgumentError: fc: input is missing
           model.py:4      y = ol.layer.fc(size=10)
-          fc(input, size=None, *, output_size=None, act=None, scale=1.0, bias=True, initializer=None, weight=None, params=None, name=None)
+          {fc}
         """,
     "y = ol.layer.mse(x, x, y=x)": """
         oarlock.ArgumentError: mse: y is given twice
@@ -94,7 +99,7 @@ OPTIONS = ", ".join(f"{name}=..." for name in Options.__annotations__)
 
 @pytest.mark.parametrize("call", MESSAGES)
 def test_arguments_that_are_not_taken(call, require):
-    require(SCRIPT.replace("{call}", call), MESSAGES[call].replace("{options}", OPTIONS))
+    require(SCRIPT.replace("{call}", call), MESSAGES[call].replace("{options}", OPTIONS).replace("{fc}", FC))
 
 
 def test_a_function_that_fails_by_itself_fails_as_it_did():

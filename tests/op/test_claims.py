@@ -124,6 +124,57 @@ def test_a_sum_over_any_axes_sums_a_stack(operator: Operator, case: AnyCase):
         require_close([one[slot][0] + two[slot][0]], both[slot])
 
 
+# Products summed over dimensions
+
+CONTRACTED = [pytest.param(operator, case, id=name) for operator, name, case in USES if operator.is_contraction]
+
+
+def sizes_of(operator: Operator, arguments: Arguments) -> dict[tuple[str, int], int]:
+    """The size of each dimension of the signature."""
+    found: dict[tuple[str, int], int] = {}
+    for slot in operator.signature.inputs:
+        for tensor in arguments.tensors.get(slot.name, []):
+            found |= dict(zip(slot.dimensions(tensor.dim()), tensor.shape, strict=True))
+    return found
+
+
+def part(operator: Operator, arguments: Arguments, dimension: tuple[str, int], which: slice, *, adds: bool) -> Arguments:
+    """The arguments with a part of a dimension; without what is added to the products unless this part `adds` it."""
+    slots = {slot.name: slot for slot in operator.signature.inputs}
+
+    def taken(slot: str, tensor: torch.Tensor) -> torch.Tensor:
+        dimensions = slots[slot].dimensions(tensor.dim())
+        if dimension in dimensions:
+            return tensor.movedim(dimensions.index(dimension), 0)[which].movedim(0, dimensions.index(dimension))
+        return torch.zeros_like(tensor) if slots[slot].optional and not adds else tensor
+
+    return arguments.replaced(taken)
+
+
+@pytest.mark.parametrize("operator", [operator for operator in OPERATORS if operator.is_contraction], ids=lambda operator: operator.type)
+def test_every_dimension_of_a_contraction_is_tried_in_two_parts(operator: Operator):
+    tried = [sizes_of(operator, arguments_of(operator, param.values[1])) for param in CONTRACTED if param.values[0] is operator]
+    named = {name for sizes in tried for name, _ in sizes}
+    assert named == {name for sizes in tried for (name, _), size in sizes.items() if size > 1}
+
+
+@pytest.mark.parametrize(("operator", "case"), CONTRACTED)
+def test_a_contraction_sums_over_each_dimension_that_an_output_has_not(operator: Operator, case: AnyCase):
+    arguments = arguments_of(operator, case)
+    whole = compute(operator, arguments)
+    for dimension, size in sizes_of(operator, arguments).items():
+        for slot in operator.signature.outputs:
+            (expected,) = whole[slot.name]
+            dimensions = slot.dimensions(expected.dim())
+            kept = dimension in dimensions
+            cut = [slice(size // 2), slice(size // 2, None)]
+            first, second = (
+                compute(operator, part(operator, arguments, dimension, which, adds=kept or not number))[slot.name][0]
+                for number, which in enumerate(cut)
+            )
+            require_close([torch.cat([first, second], dimensions.index(dimension)) if kept else first + second], [expected])
+
+
 # Inputs in which an operator is linear
 
 

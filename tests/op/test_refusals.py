@@ -342,6 +342,7 @@ TOLD_BY_WORKERS = {
     "put_share",
     "reduce_scatter",
     "reduce_to_shares",
+    "rows_of_share",
     "shard",
     "take_share",
 }

@@ -10,6 +10,7 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.location import Location, here
 from oarlock.ir.names import ALIASES, is_name, require_user_name
 from oarlock.ir.operation import Op, Role
+from oarlock.ir.sharding import Sharding
 from oarlock.ir.size import Shape, Size
 from oarlock.ir.update_settings import AS_OTHERS, UpdateSettings
 from oarlock.ir.var import Initializer, Var
@@ -158,6 +159,7 @@ class Block(AttachedToBlock):
         initializer: Initializer | None = None,
         row_splits_of: str | None = None,
         update_settings: UpdateSettings = AS_OTHERS,
+        sharding: Sharding | None = None,
         location: Location | None = None,
     ) -> Var:
         """Declare a variable here. Raises ProgramError where the block has one of that name, and for what is no name at all."""
@@ -187,6 +189,7 @@ class Block(AttachedToBlock):
             initializer=initializer,
             row_splits_of=row_splits_of,
             update_settings=update_settings,
+            sharding=sharding,
             location=location or self.program.writing[1] or here(),
         )
         self.vars[name] = var

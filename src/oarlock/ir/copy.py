@@ -48,6 +48,7 @@ def _copy_var(var: Var, block: Block) -> Var:
         initializer=_copy_initializer(var.initializer),
         row_splits_of=var.row_splits_of,
         update_settings=var.update_settings,
+        sharding=var.sharding,
         location=var.location,
     )
     return copy

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from oarlock.ir.attribute import format_attribute
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
-from oarlock.ir.printer import format_declaration, format_op
+from oarlock.ir.printer import format_declaration, format_op, format_sharding
 from oarlock.ir.program import Program
 from oarlock.ir.var import HeldValue, Var
 
@@ -143,6 +143,8 @@ def _diff_vars(left: Var, right: Var) -> list[str]:
             details.append(f"{flag}: {getattr(left, flag)} became {getattr(right, flag)}".lower())
     if left.row_splits_of != right.row_splits_of:
         details.append(f"row_splits_of: {left.row_splits_of or 'nothing'} became {right.row_splits_of or 'nothing'}")
+    if left.sharding != right.sharding:
+        details.append(f"sharding: {format_sharding(left.sharding) or 'none'} became {format_sharding(right.sharding) or 'none'}")
     before, after = left.update_settings.stated, right.update_settings.stated
     for name in sorted(before.keys() | after.keys()):
         if before.get(name) != after.get(name):

@@ -5,6 +5,7 @@ import math
 from oarlock.errors import VerifyError
 from oarlock.ir.dtype import DType
 from oarlock.ir.program import Program
+from oarlock.ir.size import format_shape
 from oarlock.ir.var import HeldValue, Var
 
 __all__ = ["KINDS", "OF_COMPLEX", "verify_initializers"]
@@ -56,7 +57,7 @@ def _check(var: Var) -> None:
     elif not var.dtype.is_floating and not (var.dtype.is_complex and kind in OF_COMPLEX):
         raise ValueError(f"{kind} gives floats, yet the variable holds {var.dtype}")
     elif kind in _MATRICES:
-        _check_matrix(kind, var.shape or (), attributes)
+        _check_matrix(kind, var.whole_shape or (), attributes)
     elif kind == "truncated_normal" and not (attributes["low"] < attributes["high"] and attributes["deviation"] > 0.0):  # type: ignore[operator]
         raise ValueError("truncated_normal has a deviation above 0, and its low is below its high")
 
@@ -86,11 +87,11 @@ def _check_constant(dtype: DType, value: float) -> None:
 
 
 def _check_array(var: Var, data: bytes, shape: tuple[object, ...]) -> None:
-    declared = var.shape or ()
+    declared = var.whole_shape or ()
     if not all(type(size) is int and size >= 0 for size in shape):
         raise ValueError("the shape of an array is whole numbers")
     if len(shape) != len(declared) or any(isinstance(ours, int) and ours != size for ours, size in zip(declared, shape, strict=True)):
-        raise ValueError(f"an array of the shape {list(shape[:16])} does not fit {var.type_text}")
+        raise ValueError(f"an array of the shape {list(shape[:16])} does not fit {var.dtype}{format_shape(var.whole_shape)}")
     expected = math.prod(shape) * var.dtype.itemsize  # type: ignore[arg-type]
     if len(data) != expected:
         raise ValueError(f"an array of {len(data):,} bytes, where {expected:,} are needed")

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, NoReturn
 
+from google.protobuf.message import Message
+
 from oarlock.errors import ArgumentError, FormatError, OarlockError
 from oarlock.ir.attribute import Sizes, write_attribute, write_shape
 from oarlock.ir.dtype import DType
@@ -211,29 +213,37 @@ class _Parser:
         var.persistable = word != "var"
         var.parameter = word in ("parameter", "frozen")
         var.trainable = word == "parameter"
+        self.sharding(var)
         self.update_settings(var)
         if self.skip("="):
             self.initializer(var)
 
+    def sharding(self, var: wire.VarDesc) -> None:
+        """`shard(axis=1, workers=4)`, if it is next."""
+        for name in self.marked("shard", var.sharding, "axis or workers"):
+            setattr(var.sharding, name, self.number("a number"))
+
     def update_settings(self, var: wire.VarDesc) -> None:
-        """`update(rate_factor=0.5)`, if it is next. A variable called `update`, which may begin the next line, is none."""
-        start = self.at
-        if self.peek() != "update":
-            return
-        self.word("a mark")
-        if not self.skip("("):
-            self.at = start
-            return
-        var.update.SetInParent()
-        for _ in self.until(")"):
-            name = self.word("a setting of updates")
-            if name not in wire.UpdateSettingsDesc.DESCRIPTOR.fields_by_name:
-                self.refuse(f"a setting of updates, which {name} is not,")
-            self.need("=")
+        """`update(rate_factor=0.5)`, if it is next."""
+        for name in self.marked("update", var.update, "a setting of updates"):
             value = self.value()
             if not isinstance(value, float):
                 self.refuse("a float")
             setattr(var.update, name, value)
+
+    def marked(self, mark: str, fields: Message, what: str) -> Iterator[str]:
+        """Stop at the value of each field in parentheses behind `mark`, if that is next; a variable called so begins the next line."""
+        start = self.at
+        if self.peek() != mark or not (self.word(mark) and self.skip("(")):
+            self.at = start
+            return
+        fields.SetInParent()
+        for _ in self.until(")"):
+            name = self.word(what)
+            if name not in fields.DESCRIPTOR.fields_by_name:
+                self.refuse(f"{what}, which {name} is not,")
+            self.need("=")
+            yield name
 
     def typed(self, desc: wire.BlockDesc, *, stops: bool) -> wire.VarDesc:
         """`x: float32[n, 3]`, the size that it cuts into rows, if any, then `gradient` or `stop_gradient` where that is unusual."""

@@ -10,9 +10,10 @@ from oarlock.ir.block import Block
 from oarlock.ir.location import Location
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
+from oarlock.ir.sharding import Sharding
 from oarlock.ir.var import HeldValue, Initializer, Var
 
-__all__ = ["COMMITS", "ROLES", "format_declaration", "format_op", "format_program"]
+__all__ = ["COMMITS", "ROLES", "format_declaration", "format_op", "format_program", "format_sharding"]
 
 ROLES = {Role.FORWARD: "forward", Role.BACKWARD: "backward", Role.UPDATE: "update", Role.MEASURE: "measure"}
 COMMITS = {Role.FORWARD: "keep", Role.BACKWARD: "commit", Role.UPDATE: "commit", Role.MEASURE: "count"}
@@ -75,7 +76,15 @@ def format_declaration(var: Var) -> str:
     kind = ("parameter" if var.trainable else "frozen parameter") if var.parameter else "state"
     held = var.initializer is None or isinstance(var.initializer, HeldValue)
     start = "" if held else f" = {_format_initializer(var.initializer)}"
-    return f"{kind} {_format_var(var)}{_format_update_settings(var)}{start}"
+    divided = f" {format_sharding(var.sharding)}" if var.sharding else ""
+    return f"{kind} {_format_var(var)}{divided}{_format_update_settings(var)}{start}"
+
+
+def format_sharding(sharding: Sharding | None) -> str:
+    """`shard(axis=1)`, and `shard(axis=1, workers=4)` where the variable has a share; nothing where workers divide nothing."""
+    if sharding is None:
+        return ""
+    return f"shard(axis={sharding.axis}" + (f", workers={sharding.workers})" if sharding.workers else ")")
 
 
 def _format_update_settings(var: Var) -> str:

@@ -14,6 +14,7 @@ from oarlock.ir.earlier_versions import replace_old_names, replace_old_slots
 from oarlock.ir.location import Location
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program, Training
+from oarlock.ir.sharding import Sharding
 from oarlock.ir.update_settings import AS_OTHERS, UpdateSettings
 from oarlock.ir.var import HeldValue, Initializer, Var
 from oarlock.ir.verification import verify_program
@@ -80,6 +81,9 @@ def _write_block(block: Block, index: dict[Block, int], desc: wire.BlockDesc) ->
         if var.initializer and not isinstance(var.initializer, HeldValue):
             item.initializer.type = var.initializer.type
             _write_attributes(var.initializer.attributes, item.initializer.attributes, index)
+        if var.sharding is not None:
+            item.sharding.SetInParent()
+            item.sharding.axis, item.sharding.workers = var.sharding
         for name, value in var.update_settings.stated.items():
             setattr(item.update, name, value)
     for op in block.ops:
@@ -204,6 +208,7 @@ def _build_var(block: Block, desc: wire.VarDesc) -> None:
             initializer=initializer,
             row_splits_of=desc.row_splits_of or None,
             update_settings=_read_update_settings(desc.update) if desc.HasField("update") else AS_OTHERS,
+            sharding=Sharding(desc.sharding.axis, desc.sharding.workers) if desc.HasField("sharding") else None,
         )
     except (KeyError, ValueError) as error:
         raise VerifyError(f'{block.path}: variable "{desc.name}" is not readable: {error}') from error

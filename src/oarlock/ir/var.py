@@ -7,6 +7,7 @@ from oarlock.errors import ArgumentError
 from oarlock.ir.attached import AttachedToVar
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import Location, here
+from oarlock.ir.sharding import Sharding
 from oarlock.ir.size import Shape, format_shape
 from oarlock.ir.update_settings import AS_OTHERS, UpdateSettings
 from oarlock.old_names import OLD_VARIABLE_KEYWORDS, renamed
@@ -46,7 +47,7 @@ class Var(AttachedToVar):
     Two Vars are the same variable only if they are the same object; `==` never compares values
     (`ol.op.equal` does). `op` is the op that defines it, None for an input or a persistable variable. Row splits say in
     `row_splits_of` names the dimension that they cut into rows: `Block.splits_of` finds them by it. `update_settings` is what is particular
-    to the updates of a parameter; optimizers read it.
+    to the updates of a parameter; optimizers read it. `sharding` says how workers divide the value of a persistable variable, if they do.
     """
 
     __slots__ = (
@@ -60,6 +61,7 @@ class Var(AttachedToVar):
         "parameter",
         "persistable",
         "shape",
+        "sharding",
         "stop_gradient",
         "trainable",
         "update_settings",
@@ -79,6 +81,7 @@ class Var(AttachedToVar):
         initializer: Initializer | None = None,
         row_splits_of: str | None = None,
         update_settings: UpdateSettings = AS_OTHERS,
+        sharding: Sharding | None = None,
         location: Location | None = None,
     ):
         self.block = block
@@ -93,6 +96,7 @@ class Var(AttachedToVar):
         self._row_splits_of: str | None = None
         self.row_splits_of = row_splits_of
         self.update_settings = update_settings
+        self.sharding = sharding
         self.location = location
         self.op: Op | None = None
 
@@ -124,6 +128,11 @@ class Var(AttachedToVar):
     @property
     def ndim(self) -> int | None:
         return None if self.shape is None else len(self.shape)
+
+    @property
+    def whole_shape(self) -> Shape | None:
+        """The shape of the whole value: another than `shape` where the variable has a worker's share of it."""
+        return self.shape if self.sharding is None or self.shape is None else self.sharding.whole(self.shape)
 
     @property
     def type_text(self) -> str:

@@ -74,6 +74,12 @@ def _verify_variable(block: Block, var: Var, is_input: bool) -> None:
         raise VerifyError(f"{where} is trainable, so it must be a parameter")
     if var.update_settings.stated and not var.parameter:
         raise VerifyError(f"{where} has settings of updates, so it must be a parameter")
+    if var.sharding is not None and not var.persistable:
+        raise VerifyError(f"{where} is sharded, so it must be persistable")
+    if var.sharding is not None and not 0 <= var.sharding.axis < len(var.shape or ()):
+        raise VerifyError(f"{where} is sharded along axis {var.sharding.axis}, which {var.type_text} does not have")
+    if var.sharding is not None and not 0 <= var.sharding.workers < 2**31:
+        raise VerifyError(f"{where} is sharded by {var.sharding.workers} workers")
     if is_input and block.parent is None and var.shape is None:
         raise VerifyError(f"{where} is fed, so its rank must be known")
     if var.row_splits_of is not None and not (is_symbol(var.row_splits_of) and names_in(var.row_splits_of) == {var.row_splits_of}):

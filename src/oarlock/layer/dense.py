@@ -1,6 +1,7 @@
 """Fully connected layers."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.location import here
@@ -20,7 +21,7 @@ from oarlock.op.matrix import linear as linear_product
 from oarlock.registry.creator import describe_value, require_type
 from oarlock.registry.range_check import require_count
 
-__all__ = ["bilinear", "fc", "linear"]
+__all__ = ["bilinear", "fc", "linear", "sharded_axis"]
 
 
 def fc(
@@ -34,6 +35,7 @@ def fc(
     initializer: Rule | None = None,
     weight: Given | None = None,
     params: Sequence[str] | None = None,
+    shard: Literal["columns", "rows"] | None = None,
     name: str | None = None,
 ) -> Var:
     """Contract the last dimension: float[*b k] -> float[*b size], ``act(scale (input @ w) + b)``.
@@ -43,6 +45,11 @@ def fc(
     relu, sigmoid, tanh, softmax - or is a function of a variable, such as `ol.op.gelu`. `output_size` is `size` as issue 3129 spells it.
     `scale` is a number, or a variable that holds one, float[] or float[1].
 
+    `shard` says along which axis of w workers divide it, where `ol.passes.tensor_parallel` gives each a share; alone, a program computes
+    what it would without. By "columns", with which the bias is divided too, each worker computes its share of the outputs; by "rows", it
+    needs its share of the inputs, and the workers add up what they compute. So a layer by columns and one by rows behind it exchange one
+    sum (Shoeybi et al., 2019).
+
     ``fc(w, x)``, of two variables, multiplies `x`, float[*b k], by a weight that there is, float[k size] or, one number, float[1], and
     makes no parameter and no bias: ``act(scale (x @ w))``. Raises ArgumentError where there is not one size, or not a name per parameter;
     ShapeError for a shared parameter of another shape.
@@ -50,11 +57,11 @@ def fc(
         y = ol.layer.fc(rows, 10, act="relu", weight=ol.layer.ParameterOptions(initializer=ol.initializer.orthogonal(), l2=1e-4))
     """
     if isinstance(size, Var):
-        if not (output_size is initializer is params is weight is None):
+        if not (output_size is initializer is params is weight is shard is None):
             raise ArgumentError(
                 "fc: it is given its weight, so it makes none",
                 location=here(),
-                contract="fc(w, x) takes act, scale and name; fc(x, size) takes output_size, initializer, weight and params",
+                contract="fc(w, x) takes act, scale and name; fc(x, size) takes output_size, initializer, weight, params and shard",
                 given=[input.describe() if isinstance(input, Var) else describe_value(input), size.describe()],
             )
         return _weighted(require_type(input, "fc: w"), require_type(size, "fc: x"), act, scale, name)
@@ -63,6 +70,7 @@ def fc(
     if width is None or (size is not None and output_size is not None):
         raise ArgumentError("fc: it takes one size", location=here(), given=[input.describe()], hint="ol.layer.fc(x, 10)")
     k = require_number(input.shape, -1, "fc", input)
+    axis = sharded_axis("fc", shard)
     program = input.block.program
     name = layer_name(program, name, "fc")
     has_bias = bias is not False
@@ -73,8 +81,10 @@ def fc(
         )
     require_activation(act)
     with undone_on_error(program):
-        w = new_parameter(input.block, names[0], (k, require_count("fc: size", width)), input.dtype, initializer or xavier(), weight)
-        b = new_bias(input.block, names[-1], (width,), input.dtype, bias)
+        size = require_count("fc: size", width)
+        w = new_parameter(input.block, names[0], (k, size), input.dtype, initializer or xavier(), weight, shard=axis)
+        by_columns = w.sharding is not None and w.sharding.axis == 1
+        b = new_bias(input.block, names[-1], (size,), input.dtype, bias, shard=0 if by_columns else None)
         if is_one(scale):
             return activate(linear_product(input, w, b, name=output_name(program, name)), act)
         scaled = multiply(
@@ -103,16 +113,32 @@ def _weighted(w: Var, x: Var, act: Activation | None, scale: "float | Var", name
         return activate(product if is_one(scale) else multiply(product, constant_like(scale, product, what="fc: scale")), act)
 
 
-def linear(input: Var, size: int, *, bias: bool | Given = True, weight: Given | None = None, name: str | None = None) -> Var:
+def sharded_axis(kind: str, shard: object) -> int | None:
+    """The axis of a matrix that workers divide, by name. Raises ArgumentError."""
+    if shard not in (None, "rows", "columns"):
+        raise ArgumentError(f'{kind}: shard is "columns", "rows" or None, not {shard!r:.60}', location=here())
+    return None if shard is None else int(shard == "columns")
+
+
+def linear(
+    input: Var,
+    size: int,
+    *,
+    bias: bool | Given = True,
+    weight: Given | None = None,
+    shard: Literal["columns", "rows"] | None = None,
+    name: str | None = None,
+) -> Var:
     """`fc` without an activation: float[*b k] -> float[*b size], ``input @ w + b``.
 
-    Parameters `<name>.w` [k, size], Xavier-uniform, and `<name>.b` [size], zeros, unless `weight` and `bias` say otherwise. Raises as `fc`.
+    Parameters `<name>.w` [k, size], Xavier-uniform, and `<name>.b` [size], zeros, unless `weight` and `bias` say otherwise. `shard` is that
+    of `fc`. Raises as `fc`.
 
         y = ol.layer.linear(rows, 10, bias=False)
     """
     input = require_type(input, "linear: input")
     size = require_count("linear: size", size)
-    return fc(input, size, bias=bias, weight=weight, name=layer_name(input.block.program, name, "linear"))
+    return fc(input, size, bias=bias, weight=weight, shard=shard, name=layer_name(input.block.program, name, "linear"))
 
 
 def bilinear(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 from oarlock.errors import ArgumentError, DTypeError, ShapeError
 from oarlock.ir.dtype import DType
@@ -10,6 +11,7 @@ from oarlock.ir.names import require_user_name
 from oarlock.ir.python_number import as_python
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
+from oarlock.layer.dense import sharded_axis
 from oarlock.layer.initializer import Rule, normal
 from oarlock.layer.parameter import layer_name, new_parameter, output_name
 from oarlock.layer.parameter_options import Given
@@ -42,6 +44,7 @@ def embedding(
     max_norm: float | None = None,
     sparse: bool = False,
     params: Sequence[str] | None = None,
+    shard: Literal["columns", "rows"] | None = None,
     name: str | None = None,
 ) -> Var:
     """A row of a trained table for each id: int64[*b] -> float[*b d], where `size` is (v, d), how many rows and how long.
@@ -49,7 +52,9 @@ def embedding(
     Parameter `<name>.w` [v, d] of `dtype`, normal of variance 1 unless `initializer` says otherwise; or `params` says
     what it is called, and `weight` takes `ParameterOptions`. Layers that call it alike share it. An id that is not one of 0 to v - 1 makes
     the run raise KernelError. The id `padding_index` gives zeros, and no gradient. A row longer than `max_norm` comes out shortened to it.
-    With `sparse`, optimizers are given the gradient as rows, where nothing but lookups reads the table: see `RowGradient`.
+    `shard` says along which axis workers divide the table, as in `fc`: by "rows", each looks up the ids that it has, and the workers add up
+    what they find; by "columns", each has some columns of every row. With `sparse`, optimizers are given the gradient as rows, where
+    nothing but lookups reads the table: see `RowGradient`.
     Raises ArgumentError where `size` is not two numbers, or `params` not one name; DTypeError for ids that are not int64
     and for a dtype that is no float; ShapeError for a shared parameter of another shape.
 
@@ -69,6 +74,7 @@ def embedding(
         )
     shape = (require_count("embedding: the number of rows", size[0]), require_count("embedding: the length of a row", size[1]))
     kind = DType.of(dtype)
+    axis = sharded_axis("embedding", shard)
     if not kind.is_floating:
         raise DTypeError(f"embedding: dtype is a float, not {kind}", location=here())
     program = ids.block.program
@@ -83,7 +89,7 @@ def embedding(
     if longest is not None and not (isinstance(longest, int | float) and longest > 0.0):
         raise ArgumentError(f"embedding: max_norm is a number above 0, not {max_norm!r:.60}", location=here())
     with undone_on_error(program):
-        w = new_parameter(ids.block, names[0], shape, kind, initializer or normal(), weight)
+        w = new_parameter(ids.block, names[0], shape, kind, initializer or normal(), weight, shard=axis)
         result = output_name(program, name)
         if padding_index is None and max_norm is None:
             return gather(w, ids, sparse=sparse, name=result)

@@ -10,6 +10,7 @@ from oarlock.ir.initializer import OF_COMPLEX
 from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
 from oarlock.ir.program import Program
+from oarlock.ir.sharding import Sharding
 from oarlock.ir.size import Shape
 from oarlock.ir.var import Initializer, Var
 from oarlock.layer import initializer as rules
@@ -68,14 +69,24 @@ def create_parameter(
 
 
 def new_parameter(
-    block: Block, name: str, shape: tuple[int, ...], dtype: DType, rule: Rule, given: Given | None = None, *, trainable: bool = True
+    block: Block,
+    name: str,
+    shape: tuple[int, ...],
+    dtype: DType,
+    rule: Rule,
+    given: Given | None = None,
+    *,
+    trainable: bool = True,
+    shard: int | None = None,
 ) -> Var:
     """Declare a parameter of `shape`, which starts by `rule` and is called `name` unless the options that were `given` say otherwise.
 
-    Layers of one name share it; raises ShapeError where they want another shape, ArgumentError for what are no options.
+    Workers divide it along the axis `shard`, if there is one. Layers of one name share it; raises ShapeError where they want another shape,
+    ArgumentError where they divide it otherwise, or there is no such axis, and for what are no options.
     """
     main, options = block.program.main, as_options(given, name)
     name = options.name or name
+    sharding = _sharding(name, shape, shard if options.shard is None else options.shard)
     found = main.find_var(name)
     if found is not None:
         if found.shape != shape or found.dtype is not dtype or not found.parameter:
@@ -84,6 +95,13 @@ def new_parameter(
                 location=here(),
                 given=[found.describe()],
                 hint="layers of one name share their parameters; give this layer another name, or the same sizes",
+            )
+        if sharding not in (None, found.sharding):
+            raise ArgumentError(
+                f'"{name}" is wanted in shares along axis {sharding.axis}, yet is declared otherwise',
+                location=here(),
+                given=[found.describe()],
+                hint="say `shard` where the parameter is first declared",
             )
         return found
     return main.new_var(
@@ -95,7 +113,14 @@ def new_parameter(
         trainable=trainable and options.trainable,
         initializer=first_value(options.initializer or rule, shape, dtype),
         update_settings=options.update_settings,
+        sharding=sharding,
     )
+
+
+def _sharding(name: str, shape: tuple[int, ...], axis: int | None) -> Sharding | None:
+    if axis is not None and axis >= len(shape):
+        raise ArgumentError(f'"{name}" is {list(shape)}, so workers cannot divide it along axis {axis}', location=here())
+    return None if axis is None else Sharding(axis)
 
 
 def new_bias(
@@ -107,6 +132,7 @@ def new_bias(
     value: float = 0.0,
     *,
     rule: Rule | None = None,
+    shard: int | None = None,
 ) -> Var | None:
     """Declare a parameter that a layer may do without: none where False was `given`; it starts as `value`, or by a rule.
 
@@ -114,7 +140,7 @@ def new_bias(
     """
     if given is False:
         return None
-    return new_parameter(block, name, shape, dtype, rule or constant(value), None if given is True else given)
+    return new_parameter(block, name, shape, dtype, rule or constant(value), None if given is True else given, shard=shard)
 
 
 def first_value(rule: Rule, shape: tuple[int, ...], dtype: DType) -> Initializer:

@@ -16,15 +16,17 @@ class ParameterOptions:
     """Options of one parameter, for any layer that makes one: ``ol.layer.fc(x, 10, weight=ol.layer.ParameterOptions(...))``.
 
     `initializer` is a rule of `ol.initializer`, in place of the layer's own. `name` is what the parameter is called; layers that call one
-    alike, and want it in one shape, share it. Without `trainable` it is frozen: it keeps its first value, or what it is given. The others
-    are for its updates, in place of what the optimizer has for all or beside it, as `UpdateSettings` says: the learning rate times
-    `rate_factor`, `weight_decay`, the penalties `l1` and `l2`, and how its gradient is clipped. A rule by itself,
-    ``weight=ol.initializer.orthogonal()``, says only how the parameter starts. Raises ArgumentError.
+    alike, and want it in one shape, share it. Without `trainable` it is frozen: it keeps its first value, or what it is given. `shard` is
+    the axis along which workers divide it, as `ol.passes.tensor_parallel` says. The others are for its updates, in place of what the
+    optimizer has for all or beside it, as `UpdateSettings` says: the learning rate times `rate_factor`, `weight_decay`, the penalties `l1`
+    and `l2`, and how its gradient is clipped. A rule by itself, ``weight=ol.initializer.orthogonal()``, says only how the parameter
+    starts. Raises ArgumentError.
     """
 
     initializer: Rule | None = None
     name: str | None = None
     trainable: bool = True
+    shard: int | None = None
     rate_factor: float = 1.0
     weight_decay: float | None = None
     l1: float = 0.0
@@ -43,6 +45,8 @@ class ParameterOptions:
             require_user_name(self.name)
         if not isinstance(self.trainable, bool):
             raise ArgumentError(f"ParameterOptions: trainable is True or False, not {self.trainable!r:.60}", location=here())
+        if self.shard is not None and (isinstance(self.shard, bool) or not isinstance(self.shard, int) or self.shard < 0):
+            raise ArgumentError(f"ParameterOptions: shard is an axis, counted from 0, not {self.shard!r:.60}", location=here())
         _ = self.update_settings  # which are checked when they are made
 
     @property

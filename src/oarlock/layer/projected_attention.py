@@ -57,6 +57,7 @@ def multi_head_attention(
     return_weights: Literal[False] = False,
     bias: bool | Given = True,
     weight: Given | None = None,
+    shard: bool = False,
     name: str | None = None,
 ) -> Var: ...
 
@@ -81,6 +82,7 @@ def multi_head_attention(
     return_weights: Literal[True],
     bias: bool | Given = True,
     weight: Given | None = None,
+    shard: bool = False,
     name: str | None = None,
 ) -> tuple[Var, Var]: ...
 
@@ -104,6 +106,7 @@ def multi_head_attention(
     return_weights: bool = False,
     bias: bool | Given = True,
     weight: Given | None = None,
+    shard: bool = False,
     name: str | None = None,
 ) -> Var | tuple[Var, Var]:
     """Attention between projections: float[*b t d], float[*b s e], float[*b s f] -> float[*b t size] (Vaswani et al., 2017, section 3.2.2).
@@ -117,7 +120,8 @@ def multi_head_attention(
     `ol.op.rotary_positions` says, with this base where it is a number. All queries also see an `extra_key`, whose value is trained as it
     is, `<name>.key.extra` and `<name>.value.extra` [1, kv_heads head_size], and a `zero_key` of zeros with a value of zeros. With `causal`,
     step i of the last t sees no key after it. A query that sees nothing gets zeros. In training, each weight of a value is dropped with
-    probability `dropout`. With `return_weights` the weights are given too, float[*b heads t s].
+    probability `dropout`. With `return_weights` the weights are given too, float[*b heads t s]. With `shard`, workers divide the heads
+    between them, as `ol.passes.tensor_parallel` says.
 
     Parameters `<name>.query.w` [d, heads head_size], `<name>.key.w` [e, kv_heads head_size], `<name>.value.w` [f, kv_heads head_size],
     `<name>.output.w` [heads head_size, size], Xavier-uniform, and `<name>.query.b` ..., zeros, unless `weight` and `bias` say otherwise for
@@ -147,7 +151,7 @@ def multi_head_attention(
     name = layer_name(program, name, kind)
     with undone_on_error(program):
         projected = [
-            linear(var, width * each, bias=bias, weight=weight, name=f"{name}.{what}")
+            linear(var, width * each, bias=bias, weight=weight, shard="columns" if shard else None, name=f"{name}.{what}")
             for what, var, width in (("query", query, heads), ("key", key, shared), ("value", value, shared))
         ]
         if base is not None:
@@ -168,7 +172,7 @@ def multi_head_attention(
             y, weights = _attend(q, k, v, seen, added, heads, causal, dropout)
         else:
             y = scaled_dot_product_attention(q, k, v, seen, added, heads=heads, causal=causal)
-        result = linear(y, size, bias=bias, weight=weight, name=f"{name}.output")
+        result = linear(y, size, bias=bias, weight=weight, shard="rows" if shard else None, name=f"{name}.output")
         return (result, weights) if return_weights and weights is not None else result
 
 

@@ -38,6 +38,7 @@ def transformer_encoder_layer(
     epsilon: float = 1e-5,
     bias: bool = True,
     weight: Given | None = None,
+    shard: bool = False,
     name: str | None = None,
 ) -> Var:
     """Attention of a sequence to itself, then two layers at each step, each added to what it reads and normalized: float[*b t d] -> the
@@ -47,14 +48,15 @@ def transformer_encoder_layer(
     on (Vaswani et al., 2017; Xiong et al., 2020). The first of the two layers has `feedforward` columns, 4 d unless it is given. `heads`,
     `kv_heads`, `mask`, `key_mask`, `causal` and `rotary` are those of `multi_head_attention`. In training, elements of what is added, of
     the layers in between, and weights of the attention are dropped with probability `dropout`; `attention_dropout` is for these weights
-    alone: where it is 0, they are never held all at once, which is faster for long sequences.
+    alone: where it is 0, they are never held all at once, which is faster for long sequences. With `shard`, workers divide the heads, and
+    the columns between the two layers, as `ol.passes.tensor_parallel` says: they exchange two sums forward and two back.
 
     Parameters `<name>.attention.query.w` ..., `<name>.linear1.w` [d, feedforward], `<name>.linear2.w`, `<name>.norm1.scale`,
     `<name>.norm2.scale` and, with `bias`, theirs. Raises what `multi_head_attention` does.
 
         y = ol.layer.transformer_encoder_layer(vectors, heads=2, feedforward=32)
     """
-    block = _Block(heads, kv_heads, feedforward, dropout, attention_dropout, act, norm_first, rotary, epsilon, bias, weight)
+    block = _Block(heads, kv_heads, feedforward, dropout, attention_dropout, act, norm_first, rotary, epsilon, bias, weight, shard)
     return _layers("transformer_encoder_layer", x, name, block, lambda x, name: block.encode(x, mask, key_mask, causal, name))
 
 
@@ -78,6 +80,7 @@ def transformer_decoder_layer(
     epsilon: float = 1e-5,
     bias: bool = True,
     weight: Given | None = None,
+    shard: bool = False,
     name: str | None = None,
 ) -> Var:
     """Attention of a sequence to itself, then to `memory`, then two layers at each step: float[*b t d], float[*b s e] -> float[*b t d].
@@ -90,7 +93,7 @@ def transformer_decoder_layer(
 
         y = ol.layer.transformer_decoder_layer(vectors, memory, heads=2)
     """
-    block = _Block(heads, kv_heads, feedforward, dropout, attention_dropout, act, norm_first, rotary, epsilon, bias, weight)
+    block = _Block(heads, kv_heads, feedforward, dropout, attention_dropout, act, norm_first, rotary, epsilon, bias, weight, shard)
     masks = mask, key_mask, causal, memory_mask, memory_key_mask
     return _layers("transformer_decoder_layer", x, name, block, lambda x, name: block.decode(x, memory, *masks, name))
 
@@ -114,6 +117,7 @@ def transformer_encoder(
     epsilon: float = 1e-5,
     bias: bool = True,
     weight: Given | None = None,
+    shard: bool = False,
     name: str | None = None,
 ) -> Var:
     """So many of `transformer_encoder_layer`, one after another: float[*b t d] -> float[*b t d]; with `final_norm`, a `layer_norm` at the
@@ -124,7 +128,7 @@ def transformer_encoder(
 
         y = ol.layer.transformer_encoder(vectors, layers=2, heads=2, causal=True, norm_first=True, final_norm=True)
     """
-    block = _Block(heads, kv_heads, feedforward, dropout, attention_dropout, act, norm_first, rotary, epsilon, bias, weight)
+    block = _Block(heads, kv_heads, feedforward, dropout, attention_dropout, act, norm_first, rotary, epsilon, bias, weight, shard)
 
     def each(x: Var, name: str) -> Var:
         return block.encode(x, mask, key_mask, causal, name)
@@ -154,6 +158,7 @@ def transformer_decoder(
     epsilon: float = 1e-5,
     bias: bool = True,
     weight: Given | None = None,
+    shard: bool = False,
     name: str | None = None,
 ) -> Var:
     """So many of `transformer_decoder_layer`, one after another: float[*b t d], float[*b s e] -> float[*b t d].
@@ -163,7 +168,7 @@ def transformer_decoder(
 
         y = ol.layer.transformer_decoder(vectors, memory, layers=2, heads=2)
     """
-    block = _Block(heads, kv_heads, feedforward, dropout, attention_dropout, act, norm_first, rotary, epsilon, bias, weight)
+    block = _Block(heads, kv_heads, feedforward, dropout, attention_dropout, act, norm_first, rotary, epsilon, bias, weight, shard)
     masks = mask, key_mask, causal, memory_mask, memory_key_mask
 
     def each(x: Var, name: str) -> Var:
@@ -188,6 +193,7 @@ def transformer(
     epsilon: float = 1e-5,
     bias: bool = True,
     weight: Given | None = None,
+    shard: bool = False,
     name: str | None = None,
 ) -> Var:
     """An encoder of the source and a decoder of the target that reads what it gives: float[*b s d], float[*b t d] -> float[*b t d].
@@ -203,7 +209,7 @@ def transformer(
     program = source.block.program
     name = layer_name(program, name, "transformer")
     how = {"heads": heads, "feedforward": feedforward, "dropout": dropout, "act": act, "norm_first": norm_first, "final_norm": True}
-    how |= {"epsilon": epsilon, "bias": bias, "weight": weight}
+    how |= {"epsilon": epsilon, "bias": bias, "weight": weight, "shard": shard}
     with undone_on_error(program):
         memory = transformer_encoder(source, layers=encoder_layers, key_mask=source_key_mask, name=f"{name}.encoder", **how)
         return transformer_decoder(
@@ -226,6 +232,7 @@ class _Block:
     epsilon: float
     bias: bool
     weight: Given | None
+    shard: bool
 
     def encode(self, x: Var, mask: Var | None, key_mask: Var | None, causal: bool, name: str) -> Var:
         x = self._beside(x, f"{name}.norm1", lambda x: self._attend(x, None, mask, key_mask, causal, f"{name}.attention"))
@@ -270,14 +277,16 @@ class _Block:
             dropout=self.dropout if self.attention_dropout is None else self.attention_dropout,
             bias=self.bias,
             weight=self.weight,
+            shard=self.shard,
             name=name,
         )
 
     def _feed(self, x: Var, name: str) -> Var:
         columns = require_number(x.shape, -1, "transformer", x)
         wide = 4 * columns if self.feedforward is None else require_count("transformer: feedforward", self.feedforward)
-        inside = fc(x, wide, act=self.act, bias=self.bias, weight=self.weight, name=f"{name}.linear1")
-        return fc(self._dropped(inside), columns, bias=self.bias, weight=self.weight, name=f"{name}.linear2")
+        first, second = ("columns", "rows") if self.shard else (None, None)
+        inside = fc(x, wide, act=self.act, bias=self.bias, weight=self.weight, shard=first, name=f"{name}.linear1")
+        return fc(self._dropped(inside), columns, bias=self.bias, weight=self.weight, shard=second, name=f"{name}.linear2")
 
     def _dropped(self, x: Var) -> Var:
         return drop(x, rate=self.dropout) if self.dropout else x

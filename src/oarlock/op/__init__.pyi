@@ -61,6 +61,7 @@ from oarlock.op import rounding as rounding
 from oarlock.op import selection as selection
 from oarlock.op import sequence as sequence
 from oarlock.op import sequence_layout as sequence_layout
+from oarlock.op import share_lookup as share_lookup
 from oarlock.op import shares as shares
 from oarlock.op import singular as singular
 from oarlock.op import smooth_activation as smooth_activation
@@ -631,7 +632,7 @@ def acosh(x: Var, *, name: str | None = None) -> Var:
     """
 
 def adam(param: Var, grad: Var, moment1: Var, moment2: Var, step: Var | float, learning_rate: Var | float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, weight_decay: float = 0.0, *, name: str | None = None) -> tuple[Var, Var, Var]:
-    """adam(param: float[...s], grad: float[...s], moment1: float[...s], moment2: float[...s], step: int64[], learning_rate: float64[], beta1=0.9, beta2=0.999, epsilon=1e-08, weight_decay=0.0) -> next: float[...s], next_moment1: float[...s], next_moment2: float[...s]
+    """adam(param: float[*b], grad: float[*b], moment1: float[*b], moment2: float[*b], step: int64[], learning_rate: float64[], beta1=0.9, beta2=0.999, epsilon=1e-08, weight_decay=0.0) -> next: float[*b], next_moment1: float[*b], next_moment2: float[*b]
 
     Adam (Kingma and Ba, 2015, algorithm 1); ``step`` counts from 1.
 
@@ -1969,7 +1970,7 @@ def mode(x: Var, axis: int = -1, keepdim: bool = False, *, name: str | None = No
     """
 
 def momentum(param: Var, grad: Var, velocity: Var, learning_rate: Var | float, mu: float = 0.9, nesterov: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
-    """momentum(param: float[...s], grad: float[...s], velocity: float[...s], learning_rate: float64[], mu=0.9, nesterov=False) -> next: float[...s], next_velocity: float[...s]
+    """momentum(param: float[*b], grad: float[*b], velocity: float[*b], learning_rate: float64[], mu=0.9, nesterov=False) -> next: float[*b], next_velocity: float[*b]
 
     ``v' = mu v + grad``; ``next = param - rate v'``, or with ``nesterov`` ``param - rate (grad + mu v')``.
     """
@@ -2350,6 +2351,15 @@ def rows_by_group(x: Var, groups: int, *, name: str | None = None) -> Var:
     The elements of each of ``groups`` groups of channels in a row.
     """
 
+def rows_of_share(rows: Var, share: Var, workers: int, *, name: str | None = None) -> tuple[Var, Var]:
+    """rows_of_share(rows: int64[*b], share: shape[k ...d], workers) -> local: int64[*b], here: bool[*b]
+
+    Which row of this worker's share each number means, and whether it is in that share: 0 and false where another worker has it.
+
+    The table has as many rows as the shares of all ``workers``, each of which has ``k`` of them, in their order. A number that is no row's
+    fails.
+    """
+
 def rsqrt(x: Var, *, name: str | None = None) -> Var:
     """rsqrt(x: inexact[*b]) -> y: inexact[*b]
 
@@ -2507,7 +2517,7 @@ def sequence_unpad(padded: Var, splits: Var, like: Var, *, name: str | None = No
     """
 
 def sgd(param: Var, grad: Var, learning_rate: Var | float, *, name: str | None = None) -> Var:
-    """sgd(param: float[...s], grad: float[...s], learning_rate: float64[]) -> next: float[...s]
+    """sgd(param: float[*b], grad: float[*b], learning_rate: float64[]) -> next: float[*b]
 
     ``next = param - learning_rate * grad``.
     """

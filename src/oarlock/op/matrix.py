@@ -17,6 +17,7 @@ __all__ = ["adjoint", "dot", "linear", "matmul", "matrix_transpose"]
 @operator(
     "x: inexact[*b k], w: inexact[k n], bias?: inexact[n] -> out: inexact[*b n]",
     linear_in=("x", "w"),
+    contraction=True,
     sensitive_to="place",
     cases=[
         Case(x=[[1.0, 2.0]], w=[[3.0], [4.0]], out=[[11.0]]),
@@ -58,6 +59,7 @@ linear_dbias.gradient_programs(dout=lambda dout_shape, ddbias: broadcast_to_like
 @operator(
     "x: T[*b m n] -> y: T[*b n m]",
     aliases=("x",),
+    contraction=True,
     cases=[
         Case(x=[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], y=[[1.0, 3.0, 5.0], [2.0, 4.0, 6.0]]),
         Case(x=[[[1, 2]], [[3, 4]]], y=[[[1], [2]], [[3], [4]]]),
@@ -79,6 +81,7 @@ def adjoint(x: Var) -> Var:
 @operator(
     "x: inexact[*b m k], y: inexact[*b k n] -> z: inexact[*b m n]",
     linear_in=("x", "y"),
+    contraction=True,
     sensitive_to="place",
     cases=[Case(x=[[[1.0, 2.0]]], y=[[[3.0], [4.0]]], z=[[[11.0]]])],
 )

@@ -32,7 +32,7 @@ __all__ = ["adam", "addmm_tn", "momentum", "multi_tensor_adam", "multi_tensor_mo
 
 
 @operator(
-    "param: float[...s], grad: float[...s], learning_rate: float64[] -> next: float[...s]",
+    "param: float[*b], grad: float[*b], learning_rate: float64[] -> next: float[*b]",
     cases=[Case(param=[1.0, 2.0], grad=[10.0, -10.0], learning_rate=0.1, next=[0.0, 3.0])],
 )
 def sgd(param, grad, learning_rate):
@@ -44,10 +44,9 @@ def sgd(param, grad, learning_rate):
 
 
 @operator(
-    "param: float[...s], grad: float[...s], velocity: float[...s], learning_rate: float64[]"
-    " -> next: float[...s], next_velocity: float[...s]",
+    "param: float[*b], grad: float[*b], velocity: float[*b], learning_rate: float64[] -> next: float[*b], next_velocity: float[*b]",
     cases=[
-        Case(param=[1.0], grad=[2.0], velocity=[4.0], learning_rate=0.1, mu=0.5, next=[0.6], next_velocity=[4.0]),
+        Case(param=[1.0, 2.0], grad=[2.0, 2.0], velocity=[4.0, 4.0], learning_rate=0.1, mu=0.5, next=[0.6, 1.6], next_velocity=[4.0, 4.0]),
         Case(param=[1.0], grad=[2.0], velocity=[4.0], learning_rate=0.1, mu=0.5, nesterov=True, next=[0.6], next_velocity=[4.0]),
         Case(param=[1.0], grad=[2.0], velocity=[4.0], learning_rate=0.1, mu=0.0, next=[0.8], next_velocity=[2.0]),
         Case(param=[1.0], grad=[2.0], velocity=[4.0], learning_rate=0.1, mu=0.0, nesterov=True, next=[0.8], next_velocity=[2.0]),
@@ -62,12 +61,12 @@ def momentum(param, grad, velocity, learning_rate, *, mu: float = 0.9, nesterov:
 
 
 @operator(
-    "param: float[...s], grad: float[...s], moment1: float[...s], moment2: float[...s], step: int64[], learning_rate: float64[]"
-    " -> next: float[...s], next_moment1: float[...s], next_moment2: float[...s]",
+    "param: float[*b], grad: float[*b], moment1: float[*b], moment2: float[*b], step: int64[], learning_rate: float64[]"
+    " -> next: float[*b], next_moment1: float[*b], next_moment2: float[*b]",
     cases=[
         Case(
-            param=[1.0], grad=[0.5], moment1=[0.0], moment2=[0.0], step=1, learning_rate=0.1, epsilon=0.0,
-            next=[0.9], next_moment1=[0.05], next_moment2=[0.00025],
+            param=[1.0, 2.0], grad=[0.5, 0.5], moment1=[0.0, 0.0], moment2=[0.0, 0.0], step=1, learning_rate=0.1, epsilon=0.0,
+            next=[0.9, 1.9], next_moment1=[0.05, 0.05], next_moment2=[0.00025, 0.00025],
         ),
         Case(
             param=[1.0], grad=[0.5], moment1=[0.0], moment2=[0.0], step=1, learning_rate=0.1, epsilon=0.0, weight_decay=0.5,

@@ -7,6 +7,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
 from oarlock.ir.names import next_name
 from oarlock.ir.operation import Role
+from oarlock.ir.sharding import Sharding
 from oarlock.ir.size import Shape
 from oarlock.ir.var import Initializer, Var
 from oarlock.old_names import OLD_ARGUMENTS, renamed
@@ -42,13 +43,17 @@ class Step:
         return getattr(self, renamed("attribute of a step", "rate", OLD_ARGUMENTS))
 
     def state(self, parameter: Var, suffix: str, *, initial: float = 0.0, shape: Shape | None = None, dtype: DType | None = None) -> Var:
-        """A persistable variable beside `parameter`, of its shape and dtype unless told otherwise, that starts as `initial` everywhere."""
+        """A persistable variable beside `parameter`, of its shape and dtype unless told otherwise, that starts as `initial` everywhere.
+
+        Where workers divide the parameter, they divide what is of its shape alike.
+        """
         return new_state(
             self.main,
             f"{parameter.name}@{suffix}",
             initial,
             dtype=parameter.dtype if dtype is None else dtype,
             shape=parameter.shape if shape is None else shape,
+            sharding=parameter.sharding if shape in (None, parameter.shape) else None,
         )
 
     def commit(self, var: Var, value: Var) -> None:
@@ -78,10 +83,12 @@ class Step:
         return subtract(constant_like(1.0, power), power)
 
 
-def new_state(main: Block, name: str, initial: float, *, dtype: DType = DType.FLOAT64, shape: Shape | None = ()) -> Var:
+def new_state(
+    main: Block, name: str, initial: float, *, dtype: DType = DType.FLOAT64, shape: Shape | None = (), sharding: Sharding | None = None
+) -> Var:
     """Declare what an optimizer keeps from step to step, every element `initial` at first."""
     start = Initializer("constant", {"value": float(initial)})
-    return main.new_var(name, dtype, shape, persistable=True, stop_gradient=True, initializer=start)
+    return main.new_var(name, dtype, shape, persistable=True, stop_gradient=True, initializer=start, sharding=sharding)
 
 
 def commit_all(main: Block, written: dict[Var, Var]) -> None:

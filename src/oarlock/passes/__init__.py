@@ -7,13 +7,13 @@ from oarlock.registry.checked_call import checked
 from oarlock.suggestions import no_attribute
 
 if TYPE_CHECKING:
-    from oarlock.passes.parallel.rewrite import data_parallel
+    from oarlock.passes.parallel.rewrite import data_parallel, tensor_parallel
     from oarlock.passes.parallel.sharded_optimizer import shard_optimizer
     from oarlock.passes.precision.mixed import mixed_precision
     from oarlock.passes.precision.quantization import quantize
     from oarlock.passes.recomputation.recompute import recompute
 
-__all__ = ["data_parallel", "mixed_precision", "quantize", "recompute", "shard_optimizer"]
+__all__ = ["data_parallel", "mixed_precision", "quantize", "recompute", "shard_optimizer", "tensor_parallel"]
 
 _HOMES = {
     "data_parallel": "oarlock.passes.parallel.rewrite",
@@ -21,6 +21,7 @@ _HOMES = {
     "quantize": "oarlock.passes.precision.quantization",
     "recompute": "oarlock.passes.recomputation.recompute",
     "shard_optimizer": "oarlock.passes.parallel.sharded_optimizer",
+    "tensor_parallel": "oarlock.passes.parallel.rewrite",
 }
 
 

@@ -72,6 +72,7 @@ class Operator(CallingConvention):
         aliases: Sequence[str] = (),
         disjoint: bool = False,
         linear_in: Sequence[str] = (),
+        contraction: bool = False,
         sensitive_to: Rounding | None = None,
         axis_attribute: str | None = None,
         trusted: bool = False,
@@ -83,6 +84,7 @@ class Operator(CallingConvention):
         self.aliases = tuple(aliases)
         self.disjoint = disjoint
         self.linear_in = tuple(linear_in)
+        self.contraction = contraction
         self.sensitive_to = sensitive_to
         name, _, left_out = (axis_attribute or "").partition("=")
         self.axis_attribute = name or None
@@ -142,6 +144,11 @@ class Operator(CallingConvention):
     def is_trusted(self) -> bool:
         """Whether plans may rely on what `trusted` promises of the kernel. A gradient is trusted as its forward operator is."""
         return self.trusted if self.forward is None else self.forward.is_trusted
+
+    @property
+    def is_contraction(self) -> bool:
+        """Whether it is a `contraction`, or a gradient of one, which is one too."""
+        return self.contraction if self.forward is None else self.forward.is_contraction
 
     @property
     def block_attributes(self) -> tuple[str, ...]:
@@ -327,6 +334,7 @@ def operator(
     aliases: Sequence[str] = (),
     disjoint: bool = False,
     linear_in: Sequence[str] = (),
+    contraction: bool = False,
     sensitive_to: Rounding | None = None,
     axis_attribute: str | None = None,
     trusted: bool = False,
@@ -340,16 +348,17 @@ def operator(
             return torch.relu(x)
 
     `intermediate` outputs are kept for the gradient and not returned to callers. `effects` is "random" where two runs differ,
-    "collective" where workers exchange tensors.
-    `checks_values`: values, not only shapes, can make the kernel raise. A variable may stand for `variable_attributes` when the op runs.
-    In the sizes of `told_attributes` the kernel is given numbers for symbols, as the op's inputs tell them; the number beside an attribute
-    says how many symbols the kernel finds by itself: where there are no more, they stay.
+    "collective" where workers exchange tensors. `checks_values`: values, not only shapes, can make the kernel raise. A variable may stand
+    for `variable_attributes` when the op runs. In the sizes of `told_attributes` the kernel is given numbers for symbols, as the op's
+    inputs tell them; the number beside it says how many symbols the kernel finds by itself: where there are no more, they stay.
     `added_later` names attributes that are younger than files in which the operator stands: an op does not hold one that has its default,
     so that programs and plans written without it stay what they are. Kernels of gradients state that default too.
     `aliases` are the inputs whose memory an output may share: the kernel may return them, or views of them. Where nothing is
     declared, outputs are fresh memory. Where they are `disjoint`, no two of them share an element, unless two elements of an input do.
     `linear_in` are the inputs in which it is linear, each alone while the others stay; what may be left out and no gradient reads, such as
-    a bias, may add to that. The gradients of such gradients follow.
+    a bias, may add to that. The gradients of such gradients follow. A `contraction` sums products, of one element of each input, over the
+    dimensions of the signature that an output does not have; what may be left out is added. So each index of a dimension that it has is
+    computed alone, and over any other it may be summed in parts.
     `sensitive_to="layout"` says that the kernel may round an element otherwise where there are gaps in the memory of an input: it takes
     some elements in vectors, others one by one. `sensitive_to="place"` says that a library of products does the work, which chooses its
     loops by strides and addresses: the variants of such a kernel give what it gives within rounding, those of any other its bits.
@@ -381,6 +390,7 @@ def operator(
             aliases=aliases,
             disjoint=disjoint,
             linear_in=linear_in,
+            contraction=contraction,
             sensitive_to=sensitive_to,
             axis_attribute=axis_attribute,
             trusted=trusted,

@@ -52,6 +52,8 @@ def _promises(operator: Operator) -> list[str]:
     promises += [f"{name} is a sum over the rows" for name in operator.summed_outputs]
     if operator.linear_in:
         promises.append(f"linear in {' and '.join(operator.linear_in)}{', each alone' if len(operator.linear_in) > 1 else ''}")
+    if operator.is_contraction:
+        promises.append("sums products over the dimensions that an output does not have, and computes each index of the others alone")
     if operator.axis_attribute:
         promises.append(f"each index of the axes in front of {operator.axis_attribute} is computed alone")
     if operator.aliases:

@@ -105,6 +105,14 @@ class Slot:
         first = self.axes[0] if self.axes else None
         return first.name if first and first.kind == "group" else None
 
+    def dimensions(self, rank: int) -> list[tuple[str, int]]:
+        """The dimension that each axis of a tensor of this `rank` is: its name, and which it is of those that one name stands for."""
+        found: list[tuple[str, int]] = []
+        for axis in self.axes or ():
+            count = rank - len(self.axes or ()) + 1 if axis.kind in _MANY else 1
+            found += [(axis.name, number) for number in range(count)]
+        return found
+
     @property
     def shape_text(self) -> str:
         return "" if self.axes is None else "[" + " ".join(f"{axis}{'!' * (axis.name in self.filled)}" for axis in self.axes) + "]"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 import torch
 
 from oarlock.errors import LimitError, ProgramError
+from oarlock.ir.location import here
 from oarlock.ir.program import Program
 from oarlock.ir.var import HeldValue, Var
 from oarlock.proto.limits import Limits
@@ -16,6 +17,7 @@ from oarlock.runtime.fork import note_threads
 from oarlock.runtime.ownership import own, require_own, states_of
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.value import to_tensor
+from oarlock.runtime.workers import Workers, current_workers
 from oarlock.tensor.dtype import from_bytes, to_torch
 
 __all__ = ["init", "initial_value"]
@@ -24,20 +26,31 @@ _AT_ONCE = 2**14  # elements that are drawn together: what that takes, in float6
 
 
 def init(
-    program: Program, scope: Scope, *, overwrite: bool = False, limits: Limits | None = None, only: Collection[Var] | None = None
+    program: Program,
+    scope: Scope,
+    *,
+    overwrite: bool = False,
+    limits: Limits | None = None,
+    only: Collection[Var] | None = None,
+    workers: Workers | None = None,
 ) -> Scope:
     """Fill what `scope` lacks of the program's parameters and state, or of those of them that are in `only`; return `scope`.
 
     Each value follows from the program's seed and the variable's name, so the order plays no part. What has
-    a value keeps it unless `overwrite`. Raises ShapeError or DTypeError, before anything is filled, where a value that is there
+    a value keeps it unless `overwrite`. Of what a program divides between workers, `init` gives the share of this one of `workers`, those
+    that the process has joined unless others are given: it is drawn whole first, so that all shares are what one process would have.
+
+    Raises ShapeError or DTypeError, before anything is filled, where a value that is there
     does not have its variable's shape and dtype; LimitError, too, for more bytes than `limits` allow; ScopeError where `scope`
-    holds the state of another program's optimizer. That of a scope around it stays there, and this program gets its own.
+    holds the state of another program's optimizer; that of a scope around it stays there, and this program gets its own. ProgramError for a
+    program that is divided between another number of workers.
     """
     note_threads()
     chosen = [var for var in program.persistables() if only is None or var in only]
     states = set(states_of(program)).intersection(chosen)
     if not overwrite:
         require_own(program, scope, states)
+    workers = current_workers() if workers is None else workers
     missing = []
     for var in chosen:
         found = scope.find_var(var.name)
@@ -47,8 +60,9 @@ def init(
             missing.append(var)
             continue
         require_declared(var, found.settle(var.dtype), at_meta=True)  # where it is to be run, nobody knows
+    require_divided_between(workers, chosen)
     _require_few_bytes(missing, limits or Limits())
-    values = {var: initial_value(var, program.seed) for var in missing}
+    values = {var: initial_value(var, program.seed, workers.index) for var in missing}
     for var, value in values.items():
         scope.var(var.name).give(value, own=not isinstance(var.initializer, HeldValue))  # what others hold too is copied where it changes
     for var in chosen:
@@ -62,7 +76,7 @@ def init(
 def _require_few_bytes(vars: list[Var], limits: Limits) -> None:
     total = 0
     for var in vars:
-        total += math.prod(size for size in var.shape or () if isinstance(size, int)) * var.dtype.itemsize
+        total += math.prod(size for size in var.whole_shape or () if isinstance(size, int)) * var.dtype.itemsize
         if total > limits.parameter_bytes:
             raise LimitError(
                 f'"{var.name}": {total:,} parameter bytes, where {limits.parameter_bytes:,} are allowed',
@@ -71,17 +85,40 @@ def _require_few_bytes(vars: list[Var], limits: Limits) -> None:
             )
 
 
-def initial_value(var: Var, seed: int) -> torch.Tensor:
-    """The initial value of `var`; a held one itself, which nobody may write to.
+def require_divided_between(workers: Workers, vars: Collection[Var]) -> None:
+    """Raise ProgramError where a variable is divided between another number of workers than there are."""
+    for var in vars:
+        if var.sharding is not None and var.sharding.workers not in (0, workers.count):
+            raise ProgramError(
+                f'"{var.name}" is divided between {var.sharding.workers} workers, and there {"are" if workers.count > 1 else "is"} '
+                f"{workers.count}",
+                location=here(),
+                given=[var.describe()],
+                hint=f"ol.passes.tensor_parallel(program, workers={workers.count}), applied to the program as it was written",
+            )
+
+
+def initial_value(var: Var, seed: int, worker: int = 0) -> torch.Tensor:
+    """The initial value of `var`, of one that workers divide the share of this `worker`; a held one itself, which nobody may write to.
 
     Raises ProgramError where it has no initializer, or an unknown one.
     """
+    sharding = var.sharding
+    if sharding is None or not sharding.workers:
+        return _whole_value(var, var.shape, seed)  # type: ignore[arg-type]
+    if var.initializer is not None and var.initializer.type == "constant":
+        return _whole_value(var, var.shape, seed)  # type: ignore[arg-type]
+    size: int = var.shape[sharding.axis]  # type: ignore[index, assignment]
+    whole = _whole_value(var, sharding.whole(var.shape), seed)  # type: ignore[arg-type]
+    return whole.narrow(sharding.axis, worker * size, size).clone()
+
+
+def _whole_value(var: Var, shape: tuple[int, ...], seed: int) -> torch.Tensor:
     initializer = var.initializer
     if initializer is None:
         raise ProgramError(f'"{var.name}" has no initializer', given=[var.describe()], hint=f'scope.set("{var.name}", value)')
     if isinstance(initializer, HeldValue):
         return to_tensor(initializer.attributes["value"])
-    shape: tuple[int, ...] = var.shape  # type: ignore[assignment]
     dtype = to_torch(var.dtype)
     attributes = initializer.attributes
     key = random.key_of(seed, "initial", var.name)

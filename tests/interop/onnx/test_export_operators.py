@@ -60,7 +60,7 @@ REFUSED = {
     **dict.fromkeys(
         (
             *("all_gather", "all_reduce", "all_to_all", "broadcast", "pad_shard", "reduce_scatter", "shard", "worker_index"),
-            *("gather_shares", "put_share", "reduce_to_shares", "take_share"),
+            *("gather_shares", "put_share", "reduce_to_shares", "rows_of_share", "take_share"),
             *("sync_batch_norm", "sync_batch_norm_grad"),
         ),
         "ONNX has no operator by which workers exchange tensors",

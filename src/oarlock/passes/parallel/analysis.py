@@ -18,21 +18,24 @@ __all__ = ["Analysis"]
 
 
 class Analysis:
-    """The decisions about the ops of a program, made in its order. `placed` has where each variable is."""
+    """The decisions about the ops of a program, made in its order. `placed` has where each variable is, `shared` of what
+    every worker has whole how some op takes it in shares.
+    """
 
     def __init__(self, catalogue: Catalogue):
         self.catalogue = catalogue
         self.decisions: dict[Op, Decision] = {}
         self.placed: dict[Var, Placement] = {}
+        self.shared: dict[Var, Placement] = {}
         self._kept_whole: set[Size] = set()
 
-    def run(self, main: Block, inputs: Mapping[Var, Placement]) -> None:
-        """Decide on every op of the main block and of those inside it, where the inputs are placed as said.
+    def run(self, main: Block, given: Mapping[Var, Placement]) -> None:
+        """Decide on every op of the main block and of those inside it, where the inputs and what is persistable are placed as given.
 
         Where a block could not know how many rows of a size all workers have, nobody has such rows of its own.
         """
         while True:
-            self.placed = {var: REPLICATED for var in main.vars.values() if var.persistable} | dict(inputs)
+            self.placed = {var: REPLICATED for var in main.vars.values() if var.persistable} | dict(given)
             self._block(main, dict(self.placed))
             unknown = unknown_sizes(main, self.decisions, self.placed)
             if unknown <= self._kept_whole:
@@ -42,14 +45,15 @@ class Analysis:
     def _block(self, block: Block, have: dict[Var, Placement]) -> None:
         for op in block.ops:
             if op.is_commit:
-                decision = Decision(dict.fromkeys(op.reads, REPLICATED), {})
+                decision = Decision(dict.fromkeys(op.reads, have[op.writes[0]]), {})
             elif op.blocks:
                 decision = self._owner(op, have)
             else:
-                decision = decide(op, self.catalogue, have)
+                decision = decide(op, self.catalogue, have, self.shared)
                 if not _can_part(decision.needs, have) or any(rows_of(*each) in self._kept_whole for each in decision.gives.items()):
                     decision = whole(op, have)
             self.decisions[op] = decision
+            self.shared |= {var: need for var, need in decision.needs.items() if need.kind is Kind.SHARES and have[var] is REPLICATED}
             have.update(decision.gives)
             self.placed.update(decision.gives)
 
@@ -85,7 +89,7 @@ class Analysis:
         layout = Layout.of(op)
         ahead = 1 if op.inputs.get("when") else 0
         needs = dict.fromkeys(op.inputs.get("when", ()), REPLICATED)
-        if any(have[outer].by_rows and have[outer].axis < ahead for _, outer in layout.steps):
+        if any(have[outer].along_axis and have[outer].axis < ahead for _, outer in layout.steps):
             return self._whole(op, have)
         given = {inner: _moved(have[outer], -ahead) for inner, outer in layout.steps}
         inside = self._inside(layout.body, have, given)
@@ -99,7 +103,7 @@ class Analysis:
         """A loop with the same trips on every worker: over sequences that none of them has a part of, or while a condition holds."""
         layout = Layout.of(op)
         steps = {outer: REPLICATED if have[outer] is PARTIAL else _counted_no_more(have[outer]) for _, outer in layout.steps}
-        if any(placement.kind is Kind.SPLITS or (placement.by_rows and not placement.axis) for placement in steps.values()):
+        if any(placement.kind is Kind.SPLITS or (placement.along_axis and not placement.axis) for placement in steps.values()):
             return None
         carried = [REPLICATED if have[each.initial] is PARTIAL else _counted_no_more(have[each.initial]) for each in layout.carried]
         if any(placement.kind is Kind.SPLITS for placement in carried):
@@ -180,7 +184,7 @@ def _sizes_told(have: Mapping[Var, Placement]) -> Iterator[tuple[Var, Size]]:
 
 
 def _moved(placement: Placement, by: int) -> Placement:
-    return placement._replace(axis=placement.axis + by) if placement.kind is Kind.SHARDED else placement
+    return placement._replace(axis=placement.axis + by) if placement.kind in (Kind.SHARDED, Kind.SHARES) else placement
 
 
 def _counted_no_more(placement: Placement) -> Placement:

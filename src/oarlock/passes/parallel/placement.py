@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from oarlock.ir.size import Size, add
+from oarlock.ir.size import Shape, Size, add, floor_divide
 from oarlock.ir.var import Var
 
-__all__ = ["PARTIAL", "REPLICATED", "Decision", "Kind", "Placement", "numbers_of", "rows_of", "sharded", "splits"]
+__all__ = ["PARTIAL", "REPLICATED", "Decision", "Kind", "Placement", "numbers_of", "rows_of", "sharded", "share_of", "shares", "splits"]
 
 
 class Kind(Enum):
@@ -22,6 +22,8 @@ class Kind(Enum):
     """Laid one after another along an axis, what the workers have is the value."""
     PARTIAL = "partial"
     """Added up, what the workers have is the value."""
+    SHARES = "shares"
+    """As sharded, along an axis whose size is a number, of which each of so many workers has as much as the others."""
     NUMBERS = "numbers"
     """Sharded along the first axis; the elements count the rows of each worker from 0 on, where those of the value count all rows."""
     SPLITS = "splits"
@@ -33,11 +35,18 @@ class Placement(NamedTuple):
     axis: int = 0
     rows: Size | None = None
     """Of numbers: the size, on one worker, of what they count."""
+    workers: int = 0
+    """Of shares: how many there are."""
 
     @property
     def differs(self) -> bool:
         """Whether the workers have something of their own, which is no sum."""
         return self.by_rows or self.kind is Kind.SPLITS
+
+    @property
+    def along_axis(self) -> bool:
+        """Whether the workers have different parts of the value along an axis."""
+        return self.by_rows or self.kind is Kind.SHARES
 
     @property
     def by_rows(self) -> bool:
@@ -55,6 +64,17 @@ def sharded(axis: int = 0) -> Placement:
 
 def numbers_of(rows: Size) -> Placement:
     return Placement(Kind.NUMBERS, 0, rows)
+
+
+def shares(axis: int, workers: int) -> Placement:
+    return Placement(Kind.SHARES, axis, None, workers)
+
+
+def share_of(shape: Shape, placement: Placement) -> Shape:
+    """The shape of what one worker has of a value of this shape, of which all have shares; of others, the same."""
+    if placement.kind is not Kind.SHARES:
+        return shape
+    return (*shape[: placement.axis], floor_divide(shape[placement.axis], placement.workers), *shape[placement.axis + 1 :])
 
 
 def splits() -> Placement:
@@ -76,5 +96,7 @@ class Decision:
     gives: dict[Var, Placement]
     written: str = ""
     """The way of `writing.py` to write it; empty where the op stays, on other inputs."""
+    attributes: dict[str, object] = field(default_factory=dict)
+    """The attributes that the op has then in place of its own."""
     outputs: list[Placement] = field(default_factory=list)
     """The placements in which the block of the op returns its outputs."""

@@ -1,4 +1,4 @@
-"""`data_parallel`: the program that several workers run together, each on its own rows."""
+"""`data_parallel`, `tensor_parallel`: the program that several workers run together, each on its own rows, or on the same ones."""
 
 from oarlock.errors import ArgumentError, ProgramError
 from oarlock.ir.location import here
@@ -7,11 +7,12 @@ from oarlock.ir.size import names_in
 from oarlock.ir.traversal import walk
 from oarlock.ir.var import Var
 from oarlock.passes.parallel.analysis import Analysis
-from oarlock.passes.parallel.placement import REPLICATED, Placement, sharded, splits
+from oarlock.passes.parallel.placement import REPLICATED, Placement, sharded, shares, splits
 from oarlock.passes.parallel.writing import Writing
 from oarlock.registry.catalogue import standard
+from oarlock.registry.range_check import require_count
 
-__all__ = ["data_parallel"]
+__all__ = ["data_parallel", "tensor_parallel"]
 
 _BUCKET = 25.0  # MiB; PyTorch's DistributedDataParallel takes as much
 
@@ -36,15 +37,74 @@ def data_parallel(program: Program, *, bucket_megabytes: float = _BUCKET) -> int
     at most `bucket_megabytes`, as soon as they are there. Call it after `minimize`, once; `program` is changed. Raises ProgramError for a
     program that exchanges tensors already, or has no rows, ArgumentError for what is no program.
     """
-    if not isinstance(program, Program):
-        raise ArgumentError(f"data_parallel takes a program, not {program!r:.60}", location=here())
+    _require_undivided(program, "data_parallel")
     if not bucket_megabytes > 0:
         raise ArgumentError(f"bucket_megabytes is a number above 0, not {bucket_megabytes!r:.40}", location=here())
+    return _write(program, placements_of_inputs(program), bucket_megabytes)
+
+
+def tensor_parallel(program: Program, *, workers: int) -> int:
+    """Divide the parameters of `program` that are declared in shares between `workers`; return how many collective ops it has then.
+
+    Before                                        After, of 4 workers
+        parameter a.w: [8, 64] shard(axis=1)          parameter a.w: [8, 16] shard(axis=1, workers=4)
+        h: [n, 64] = linear(x, a.w)                   h: [n, 16] = linear(x, a.w)
+        r: [n, 64] = relu(h)                          r: [n, 16] = relu(h)
+        parameter b.w: [64, 8] shard(axis=0)          parameter b.w: [16, 8] shard(axis=0, workers=4)
+        y: [n, 8] = linear(r, b.w)                    y: [n, 8] = all_reduce(linear(r, b.w))
+
+    All workers are fed the same, and compute, within rounding, what one would. Each holds its share of these parameters and of what an
+    optimizer keeps beside them, and computes of the rest what it needs for that. What is in shares, and is needed whole, is gathered.
+
+    Legal for every program: how values follow from shares is told by the signatures of the operators (Shoeybi et al., 2019, "Megatron-LM",
+    are the pattern; Xu et al., 2021, "GSPMD", the way), and what no rule covers is computed by every worker on whole values. Call it after
+    `minimize`, once; `program` is changed. Raises ProgramError for a program that exchanges tensors already, or declares no shares, or
+    where `workers` do not divide what they are to share; ArgumentError for what is no program, or no number of workers.
+    """
+    _require_undivided(program, "tensor_parallel")
+    count = require_count("tensor_parallel: workers", workers)
+    given = placements_of_parameters(program, count)
+    if not given:
+        raise ProgramError(
+            "no parameter of this program is declared in shares",
+            location=here(),
+            hint='ol.layer.fc(x, 4096, shard="columns") declares one; ol.passes.data_parallel divides the rows of every program',
+        )
+    return _write(program, given | dict.fromkeys(program.main.inputs, REPLICATED), _BUCKET)
+
+
+def _require_undivided(program: object, name: str) -> None:
+    if not isinstance(program, Program):
+        raise ArgumentError(f"{name} takes a program, not {program!r:.60}", location=here())
     if any(standard.get(op.type).effects == "collective" for op in walk(program.main)):
-        raise ProgramError("the workers of this program exchange tensors already", location=here(), hint="call data_parallel once")
+        raise ProgramError("the workers of this program exchange tensors already", location=here(), hint=f"call {name} once")
+
+
+def _write(program: Program, given: dict[Var, Placement], bucket_megabytes: float) -> int:
     analysis = Analysis(standard)
-    analysis.run(program.main, placements_of_inputs(program))
+    analysis.run(program.main, given)
     return Writing(program, analysis, int(bucket_megabytes * 2**20)).run()
+
+
+def placements_of_parameters(program: Program, workers: int) -> dict[Var, Placement]:
+    """Where what is declared in shares is. Raises ProgramError where so many workers do not divide it, or it is divided already."""
+    found: dict[Var, Placement] = {}
+    for var in program.persistables():
+        if var.sharding is None:
+            continue
+        axis, already = var.sharding
+        size: int = (var.shape or ())[axis]  # type: ignore[assignment]
+        if already:
+            raise ProgramError(f'"{var.name}" is divided between workers already', location=here(), given=[var.describe()])
+        if size % workers:
+            raise ProgramError(
+                f'"{var.name}" is to be in equal shares along axis {axis}, and {workers} workers do not divide {size}',
+                location=here(),
+                given=[var.describe()],
+                hint=f"{size + -size % workers} is the next size that they divide",
+            )
+        found[var] = shares(axis, workers)
+    return found
 
 
 def placements_of_inputs(program: Program) -> dict[Var, Placement]:

@@ -9,6 +9,7 @@ from oarlock.ir.size import Size, names_in
 from oarlock.ir.var import Var
 from oarlock.passes.parallel.placement import PARTIAL, REPLICATED, Decision, Kind, Placement, numbers_of, sharded
 from oarlock.passes.parallel.row_operators import EXPANSIONS, SEQUENCES, shares_rows
+from oarlock.passes.parallel.share_rules import decide_shares
 from oarlock.passes.rows import Place, axes_with, is_multiple, place_after, reshaped
 from oarlock.registry.axes import axes_alone
 from oarlock.registry.catalogue import Catalogue
@@ -23,13 +24,25 @@ _BATCH_NORM = {"batch_norm", "batch_norm_grad"}
 _BATCH_SUMS = {"batch_norm_bias_grad", "batch_norm_scale_grad"}
 
 
-def decide(op: Op, catalogue: Catalogue, have: Mapping[Var, Placement]) -> Decision:
-    """The best way for an op without blocks: without a word between the workers where there is one."""
+def decide(op: Op, catalogue: Catalogue, have: Mapping[Var, Placement], shared: Mapping[Var, Placement]) -> Decision:
+    """The best way for an op without blocks: without a word between the workers where there is one.
+
+    Of some values that every worker has whole, others take a share: `shared` says which.
+    """
     operator = catalogue.get(op.type)
     told = {slot.name for slot in operator.signature.inputs if slot.shape_only}
     data = [var for slot, vars in op.inputs.items() if slot not in told for var in vars]
     data += [value for value in op.attributes.values() if isinstance(value, Var)]
     shapes = [var for slot in told for var in op.inputs.get(slot, ())]
+    in_shares = {var for var in (*data, *shapes) if have[var].kind is Kind.SHARES}
+    if in_shares:
+        gathered = {**have, **dict.fromkeys(in_shares, REPLICATED)}
+        return decide_shares(op, operator, have, data, shapes) or decide(op, catalogue, gathered, {})
+    taken = {var: shared[var] for var in data if var in shared and have[var] is REPLICATED}
+    if taken and operator.is_contraction:
+        found = decide_shares(op, operator, {**have, **taken}, data, shapes)
+        if found is not None and PARTIAL not in found.gives.values():
+            return found
     if not any(have[var].differs for var in (*data, *shapes)):
         if op.type in _LINEAR and data and all(have[var] is PARTIAL for var in data):
             return Decision({var: have[var] for var in op.reads}, dict.fromkeys(op.writes, PARTIAL))

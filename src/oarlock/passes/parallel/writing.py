@@ -10,12 +10,15 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
 from oarlock.ir.shape_rules import require_axes
+from oarlock.ir.sharding import Sharding
 from oarlock.ir.size import Size, names_in, rename
 from oarlock.ir.traversal import inner_blocks
 from oarlock.ir.var import Var
-from oarlock.op.collective import all_gather, all_reduce, shard
+from oarlock.op.choice import where
+from oarlock.op.collective import all_gather, all_reduce, reduce_scatter, shard, worker_index
+from oarlock.op.comparison import equal
 from oarlock.op.control.layout import Layout
-from oarlock.op.creation import full
+from oarlock.op.creation import full, full_like
 from oarlock.op.cumulative import cumsum
 from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import divide, multiply
@@ -25,13 +28,15 @@ from oarlock.op.reduction import reduce_sum
 from oarlock.op.sequence import sequence_lengths
 from oarlock.op.told_shape import size
 from oarlock.passes.parallel.analysis import Analysis
-from oarlock.passes.parallel.placement import PARTIAL, REPLICATED, Kind, Placement, rows_of, sharded
+from oarlock.passes.parallel.placement import PARTIAL, REPLICATED, Kind, Placement, rows_of, sharded, share_of
 from oarlock.passes.parallel.rows_of_workers import RowsOfWorkers, free_name, written_into
+from oarlock.passes.parallel.share_writing import SHARE_WAYS
 from oarlock.registry.catalogue import standard
 from oarlock.registry.creator import append_op
 
 __all__ = ["Writing"]
 
+_PARTS = (Kind.PARTIAL, Kind.SHARES)
 _EXACT = (DType.FLOAT32, DType.FLOAT64)  # in which sums of many rows are as good as they are
 
 
@@ -46,9 +51,18 @@ class Writing:
         self.rows = RowsOfWorkers()
         self.converted: dict[tuple[Var, Placement], Var] = {}
         self.summed: set[Var] = self._wanted_whole()
+        for var, placement in self.placed.items():
+            self._take_share(var, placement)
         self.waiting: dict[Block, list[Var]] = defaultdict(list)
         self.count = 0
         self._find_rows()
+
+    def _take_share(self, var: Var, placement: Placement) -> None:
+        """Give a variable of which each worker has a share the shape of that."""
+        if placement.kind is Kind.SHARES:
+            var.shape = share_of(var.shape or (), placement)
+            if var.persistable:
+                var.sharding = Sharding(placement.axis, placement.workers)
 
     def run(self) -> int:
         """Write the program; return how many collective ops it has."""
@@ -56,7 +70,7 @@ class Writing:
         self._block(main)
         self._rename_sizes()
         for label, var in self.program.targets.items():
-            if self.placed.get(var) is PARTIAL:
+            if self._is_no_value(var):
                 self.program.targets[label] = self.converted[var, REPLICATED]
         self.program.claim_names()
         self.program.changed()
@@ -72,11 +86,16 @@ class Writing:
                 self._op(op)
         if block.parent is None:
             for var in self.program.targets.values():
-                if self.placed.get(var) is PARTIAL:
+                if self._is_no_value(var):
                     self._convert(var, REPLICATED)
         for op in tail:
-            op.inputs = {slot: tuple(self._convert(var, REPLICATED) for var in vars) for slot, vars in op.inputs.items()}
+            needs = self.decisions[op].needs
+            op.inputs = {slot: tuple(self._convert(var, needs[var]) for var in vars) for slot, vars in op.inputs.items()}
         block.ops += tail
+
+    def _is_no_value(self, var: Var) -> bool:
+        """Whether a worker has of a target only what others have to add."""
+        return self.placed.get(var, REPLICATED).kind in _PARTS
 
     def _op(self, op: Op) -> None:
         decision = self.decisions[op]
@@ -84,8 +103,9 @@ class Writing:
             found = {var: self._convert(var, need) for var, need in decision.needs.items()}
             op.inputs = {slot: tuple(found.get(var, var) for var in vars) for slot, vars in op.inputs.items()}
             op.attributes = {name: found.get(value, value) if isinstance(value, Var) else value for name, value in op.attributes.items()}
+            op.attributes = {**op.attributes, **decision.attributes}
             if decision.written:
-                _WAYS[decision.written](self, op)
+                (_WAYS.get(decision.written) or SHARE_WAYS[decision.written])(self, op)
             else:
                 self._owned_blocks(op)
                 op.block.ops.append(op)
@@ -105,10 +125,10 @@ class Writing:
 
     def _wanted_whole(self) -> set[Var]:
         """The partial sums that somebody needs whole."""
-        wanted = {var for decision in self.decisions.values() for var, need in decision.needs.items() if need is not PARTIAL}
+        wanted = {var for decision in self.decisions.values() for var, need in decision.needs.items() if need.kind not in _PARTS}
         for op, decision in self.decisions.items():
             for body in op.blocks:
-                wanted |= {var for var, need in zip(body.outputs, decision.outputs, strict=True) if need is not PARTIAL}
+                wanted |= {var for var, need in zip(body.outputs, decision.outputs, strict=True) if need.kind not in _PARTS}
         return wanted | set(self.program.targets.values())
 
     # Partial sums, several in one op
@@ -140,12 +160,10 @@ class Writing:
         if placed == need:
             return var
         if (var, need) not in self.converted:
-            if placed is PARTIAL:
+            if placed is PARTIAL and need is REPLICATED:
                 if var not in self.waiting[var.block]:
                     self._sum_later(var)
                 self._sum(var.block)
-                if need is not REPLICATED:
-                    self.converted[var, need] = self._convert(self.converted[var, REPLICATED], need)
             else:
                 with written_into(var.block, self.program.writing[0]):
                     made = self._converted(var, placed, need)
@@ -154,12 +172,16 @@ class Writing:
         return self.converted[var, need]
 
     def _converted(self, var: Var, placed: Placement, need: Placement) -> Var:
+        if Kind.SHARES in (placed.kind, need.kind) or need is PARTIAL:
+            return self._to_or_from_shares(var, placed, need)
         if placed.kind is Kind.SPLITS:
             return self._whole_splits(var)
         if placed.kind is Kind.NUMBERS:
             counted = gather(self.rows.get(placed.rows, var.block).own, var)  # type: ignore[arg-type]
             self.placed[counted] = sharded()
             return self._convert(counted, need)
+        if placed is PARTIAL:
+            return self._convert(self._convert(var, REPLICATED), need)
         if placed is REPLICATED:
             rows = self.rows.get(var.shape[need.axis], var.block)  # type: ignore[index]
             counts, own = rows.counts, rows.own
@@ -170,6 +192,26 @@ class Writing:
             self.count += 1
             return self._named(all_gather(var, counts, whole, axis=placed.axis), var, "all")
         return self._convert(self._convert(var, REPLICATED), need)
+
+    def _to_or_from_shares(self, var: Var, placed: Placement, need: Placement) -> Var:
+        if placed.kind is Kind.SHARES and need is REPLICATED:
+            self.count += 1
+            return self._named(all_gather(var, axis=placed.axis, workers=placed.workers), var, "all")
+        if placed is REPLICATED and need is PARTIAL:
+            return self._named(where(self._is_first, var, full_like(var, value=0.0, dtype=var.dtype)), var, "part")
+        if placed is REPLICATED:
+            return self._named(shard(var, axis=need.axis, workers=need.workers), var, "own")
+        if placed is PARTIAL and var not in self.summed:
+            self.count += 1
+            return self._named(reduce_scatter(var, axis=need.axis, workers=need.workers), var, "own")
+        return self._convert(self._convert(var, REPLICATED), need)
+
+    @cached_property
+    def _is_first(self) -> Var:
+        """Whether this is the first worker: bool[]."""
+        with written_into(self.program.main):
+            index = worker_index()
+            return equal(index, full_like(index, value=0.0, dtype=index.dtype))
 
     def _named(self, made: Var, var: Var, what: str) -> Var:
         made.block.rename(made, free_name(made.block, var.name, what))
@@ -219,10 +261,13 @@ class Writing:
 
     # Ops that are written otherwise
 
-    def _define(self, op: Op, type: str, inputs: dict[str, Var], attributes: dict[str, object] | None = None) -> None:
-        """Let another op define the one result of `op`."""
+    def define(
+        self, op: Op, type: str, inputs: dict[str, Var], attributes: dict[str, object] | None = None, *, result: Var | None = None
+    ) -> None:
+        """Let another op define a result of `op`, its only one unless it is given."""
         (slot,) = standard.get(type).signature.outputs
-        (result,) = op.writes
+        if result is None:
+            (result,) = op.writes
         result.op = None
         given = {name: value for name, value in (attributes or {}).items() if value is not None}
         append_op(op.block, type, inputs, {slot.name: result}, given)
@@ -249,15 +294,15 @@ class Writing:
             total = self._convert(summed, REPLICATED)
             count = self._elements(op, x, exact)
             if exact is y.dtype:
-                self._define(op, "divide", {"x": total, "y": count})
+                self.define(op, "divide", {"x": total, "y": count})
             else:
-                self._define(op, "cast", {"x": divide(total, count)}, {"dtype": y.dtype})
+                self.define(op, "cast", {"x": divide(total, count)}, {"dtype": y.dtype})
 
     def _mean_gradient(self, op: Op) -> None:
         (dy,), (x,) = op.inputs["dy"], op.inputs["x_shape"]
         count = self._elements(op, x, dy.dtype)
         with written_into(op.block, op.role):
-            self._define(op, "reduce_sum_dx", {"dy": divide(dy, count), "x_shape": x}, op.attributes)
+            self.define(op, "reduce_sum_dx", {"dy": divide(dy, count), "x_shape": x}, op.attributes)
 
     def _synchronized(self, op: Op) -> None:
         op.type = f"sync_{op.type}"
