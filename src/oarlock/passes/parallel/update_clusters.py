@@ -27,7 +27,7 @@ class Cluster:
         self.vars: set[Var] = set()
         self.ops: set[Op] = set()
         self.states: set[Var] = set()
-        """What the optimizer keeps of them from step to step."""
+        """The variables that the optimizer keeps of them from step to step."""
         self.parameters: list[Var] = []
         self.gradients: list[Var] = []
         """Sums over the workers, or what is computed of such sums alone."""
@@ -106,7 +106,7 @@ class _Search:
         )
 
     def _committed_whole(self, candidates: set[Var]) -> set[Var]:
-        """What a branch hands on only to become a parameter, which every worker needs whole: it is made whole in the branch."""
+        """The outputs of branches that only become parameters, which every worker needs whole: they are made whole in the branch."""
         found: set[Var] = set()
         commits = {op.reads[0]: op.writes[0] for op in self.main.tail}
         for op in self.ops:
