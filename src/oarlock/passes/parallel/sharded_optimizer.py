@@ -354,7 +354,7 @@ class _Writing:
         return gradient.op.inputs["xs"][gradient.op.writes.index(gradient)]
 
     def _read_whole(self) -> set[Var]:
-        """The variables needed whole by an op that is no part of an update, by an operator that is not elementwise, or by who asks for it."""
+        """Variables needed whole by an op outside an update, by an operator that is not elementwise, or by who asks for it."""
         found = set(self.program.targets.values())
         for op in walk(self.program.main):
             if op.is_commit and op.writes[0] not in self.clusters:
