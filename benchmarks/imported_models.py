@@ -1,6 +1,7 @@
 """How long a training step of imported models takes beside the same module in PyTorch, eager and compiled, by turns.
 
     OMP_NUM_THREADS=1 python benchmarks/imported_models.py [--models tv/resnet18,hf/gpt2] [--batch 8] [--optimizer sgd] [--rounds 1]
+    python benchmarks/imported_models.py --place gpu --backend cuda_graphs --batch 64
 
 Each model of `tools/model_catalogue.py` is built three times, in three processes of which only one works at a time: imported by
 `ol.from_torch`, in PyTorch, and under `torch.compile`. Its cost is the cross entropy of its first output; data and first weights are the
@@ -21,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 
@@ -43,6 +44,19 @@ STEPS_BEFORE = 3
 ANSWER = "TURN "
 
 Step = Callable[[], torch.Tensor]
+
+
+class Setting(NamedTuple):
+    """How a model is trained: its rows, by which optimizer, at which place, and which backend compiles our plans, if one does."""
+
+    batch: int
+    optimizer: str
+    place: str = "cpu"
+    backend: Literal["inductor", "cuda_graphs"] | None = None
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cuda:0" if self.place == "gpu" else "cpu")
 
 
 class Begun(NamedTuple):
@@ -74,11 +88,11 @@ def first_of(output: Any) -> torch.Tensor:
     return output if isinstance(output, torch.Tensor) else next(iter(output.values()))
 
 
-def begin_oarlock(name: str, batch: int, optimizer: str) -> Begun:
+def begin_oarlock(name: str, setting: Setting) -> Begun:
     import oarlock as ol
     from oarlock.interop.torch import imported
 
-    module, given, label = _drawn(name, batch)
+    module, given, label = _drawn(name, setting.batch)
     ol.configure_process()
     with timed(imported, "export_module") as exported:
         start = time.perf_counter()
@@ -86,12 +100,13 @@ def begin_oarlock(name: str, batch: int, optimizer: str) -> Begun:
         with model.program:
             classes = ol.layer.data("label", list(label.shape), "int64", batch=None)
             cost = ol.layer.cross_entropy(next(iter(model.outputs.values())), classes)
-            kind = {"sgd": ol.optimizer.SGD, "adam": ol.optimizer.Adam}[optimizer]
-            kind(RATES[optimizer]).minimize(cost)
+            kind = {"sgd": ol.optimizer.SGD, "adam": ol.optimizer.Adam}[setting.optimizer]
+            kind(RATES[setting.optimizer]).minimize(cost)
         scope = ol.init(model.program, model.scope)
-        prepared = ol.Executor().prepare(model.program, [cost], scope=scope, return_numpy=False)
+        executor = ol.Executor(ol.GPUPlace(0) if setting.place == "gpu" else ol.CPUPlace(), backend=setting.backend)
+        prepared = executor.prepare(model.program, [cost], scope=scope, return_numpy=False)
         rest = time.perf_counter() - start - sum(exported)
-    feed = {**given, "label": label}
+    feed = {key: tensor.to(setting.device) for key, tensor in {**given, "label": label}.items()}
     return Begun(lambda: prepared(feed)[0], sum(exported), rest)  # type: ignore[arg-type, return-value]
 
 
@@ -114,10 +129,12 @@ def timed(module: Any, function: str) -> Iterator[list[float]]:
         setattr(module, function, original)
 
 
-def begin_torch(name: str, batch: int, optimizer: str, *, compiled: bool) -> Begun:
-    module, given, label = _drawn(name, batch)
-    kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[optimizer]
-    update = kind(module.parameters(), lr=RATES[optimizer])
+def begin_torch(name: str, setting: Setting, *, compiled: bool) -> Begun:
+    module, given, label = _drawn(name, setting.batch)
+    module.to(setting.device)
+    given, label = {key: tensor.to(setting.device) for key, tensor in given.items()}, label.to(setting.device)
+    kind = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}[setting.optimizer]
+    update = kind(module.parameters(), lr=RATES[setting.optimizer])
     start = time.perf_counter()
 
     def cost(**given: torch.Tensor) -> torch.Tensor:
@@ -136,37 +153,41 @@ def begin_torch(name: str, batch: int, optimizer: str, *, compiled: bool) -> Beg
     return Begun(step, 0.0, time.perf_counter() - start)
 
 
-def begin(side: str, name: str, batch: int, optimizer: str) -> Begun:
+def begin(side: str, name: str, setting: Setting) -> Begun:
     if side == "oarlock":
-        return begin_oarlock(name, batch, optimizer)
-    return begin_torch(name, batch, optimizer, compiled=side == "compile")
+        return begin_oarlock(name, setting)
+    return begin_torch(name, setting, compiled=side == "compile")
 
 
-def serve(side: str, name: str, batch: int, optimizer: str) -> None:
+def serve(side: str, name: str, setting: Setting) -> None:
     """In a process of its own: say what came first, then run as many steps as each line of the input says, and how long one took."""
-    begun = begin(side, name, batch, optimizer)
+    begun = begin(side, name, setting)
     start = time.perf_counter()
     losses = [begun.step().item()]
     first = begun.rest + time.perf_counter() - start
     losses += [begun.step().item(), begun.step().item()]
-    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
+    alone = torch.get_num_threads() == 1 and setting.place == "cpu"
+    clock = time.process_time if alone else time.perf_counter
     print(ANSWER + json.dumps({"losses": losses, "export": begun.export, "first": first}), flush=True)
     for line in sys.stdin:
         count = int(line)
         start = clock()
         for _ in range(count):
             begun.step()
+        if setting.place == "gpu":
+            torch.cuda.synchronize()
         print(f"{ANSWER}{(clock() - start) / count * 1e3}", flush=True)
 
 
 class Runner:
     """A process that has built a model on one of the sides, and runs steps when told to."""
 
-    def __init__(self, side: str, name: str, batch: int, optimizer: str):
+    def __init__(self, side: str, name: str, setting: Setting):
         self.side = side
         paths = [str(HERE / "src"), str(HERE / "tools")]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}
-        given = ["--serve", side, "--models", name, "--batch", str(batch), "--optimizer", optimizer]
+        given = ["--serve", side, "--models", name, "--batch", str(setting.batch), "--optimizer", setting.optimizer]
+        given += ["--place", setting.place, *(["--backend", setting.backend] if setting.backend else [])]
         command = [sys.executable, str(Path(__file__).resolve()), *given]
         self.process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
         self.begun = self._answer()
@@ -201,12 +222,12 @@ class Compared(NamedTuple):
     first: float
 
 
-def compare(name: str, batch: int, optimizer: str, seconds: float, sides: tuple[str, ...] = SIDES) -> Compared:
+def compare(name: str, setting: Setting, seconds: float, sides: tuple[str, ...] = SIDES) -> Compared:
     """Train a model on all sides, by turns. Raises RuntimeError where one of them cannot, or first losses differ."""
     runners: list[Runner] = []
     try:
         for side in sides:
-            runners.append(Runner(side, name, batch, optimizer))
+            runners.append(Runner(side, name, setting))
         begun = [runner.begun for runner in runners]
         for one in begun[1:]:
             pairs = zip(begun[0]["losses"], one["losses"], (1e-4, 0.05, 0.05), strict=True)  # rounding grows where statistics are a batch's
@@ -233,19 +254,22 @@ def main() -> None:
     parser.add_argument("--models", default=",".join(MODELS), help="which, separated by commas")
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--optimizer", choices=list(RATES), default="sgd")
+    parser.add_argument("--place", choices=["cpu", "gpu"], default="cpu")
+    parser.add_argument("--backend", choices=["inductor", "cuda_graphs"], help="what compiles or captures Oarlock's plans")
     parser.add_argument("--rounds", type=int, default=1, help="sets of processes, of which the medians are printed")
     parser.add_argument("--seconds", type=float, default=6.0, help="of turns for each model, in each round")
     parser.add_argument("--without-compile", action="store_true", help="PyTorch is eager alone")
     parser.add_argument("--serve", choices=SIDES, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    setting = Setting(arguments.batch, arguments.optimizer, arguments.place, arguments.backend)
     if arguments.serve:
-        serve(arguments.serve, arguments.models, arguments.batch, arguments.optimizer)
+        serve(arguments.serve, arguments.models, setting)
         return
     sides = SIDES[:2] if arguments.without_compile else SIDES
     print(f"{'model':24}" + "".join(f"{side + ' ms':>12}" for side in sides) + f"{'ratio':>8}{'fastest':>9}{'export s':>10}{'first s':>9}")
     found = []
     for name in arguments.models.split(","):
-        rounds = [compare(name, arguments.batch, arguments.optimizer, arguments.seconds, sides) for _ in range(arguments.rounds)]
+        rounds = [compare(name, setting, arguments.seconds, sides) for _ in range(arguments.rounds)]
         medians = tuple(map(statistics.median, zip(*(one.medians for one in rounds), strict=True)))
         found.append(Compared(medians, *(statistics.median(values) for values in zip(*(one[1:] for one in rounds), strict=True))))
         _, ratio, fastest, export, first = found[-1]

@@ -16,6 +16,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 THREADS = int(os.environ.get("BENCH_THREADS", "2"))
 if __name__ == "__main__":  # read where these are imported
@@ -29,20 +30,33 @@ import workloads  # noqa: E402
 import oarlock as ol  # noqa: E402
 
 PACKAGES = {name: package for package in (workloads, further) for name in (*package.TRAINING, *package.INFERENCE)}
-VARIANTS = {"default": {}, "untuned": {}, "interpret": {"interpret": True}, "inductor": {"backend": "inductor"}}
-"""Options of the executor; `untuned` runs in the process as PyTorch leaves it."""
+AT_A_GPU = {"gpu": {}, "gpu_graphs": {"backend": "cuda_graphs"}, "gpu_inductor": {"backend": "inductor"}}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "untuned": {},
+    "interpret": {"interpret": True},
+    "inductor": {"backend": "inductor"},
+    **({name: {"place": ol.GPUPlace(0), **options} for name, options in AT_A_GPU.items()} if torch.cuda.is_available() else {}),
+}
+"""Options of the executor; `untuned` runs in the process as PyTorch leaves it. At a GPU, the feed is there already."""
 
 
-def as_tensors(feed: dict[str, object]) -> dict[str, object]:
+def as_tensors(feed: dict[str, object], device: torch.device | str = "cpu") -> dict[str, object]:
     """The feed as tensors that this process already holds; a ragged value as its elements and its row splits."""
     tensors: dict[str, object] = {}
     for name, value in feed.items():
         if isinstance(value, ol.Ragged):
-            tensors[name] = torch.tensor(value.values)
-            tensors[f"{name}.splits"] = torch.tensor(value.splits[0])
+            tensors[name] = torch.tensor(value.values, device=device)
+            tensors[f"{name}.splits"] = torch.tensor(value.splits[0], device=device)
         else:
-            tensors[name] = torch.tensor(value)
+            tensors[name] = torch.tensor(value, device=device)
     return tensors
+
+
+def wait_for_gpu() -> None:
+    """Wait until a GPU has done what it was told to, where there is one that this process uses."""
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
 
 
 def peak_megabytes() -> float:
@@ -56,6 +70,7 @@ def time_steps(step: Callable[[], object], min_time: float, *, chunked: bool, st
     start, warm = time.perf_counter(), 0
     while warm < 3 or (time.perf_counter() - start < min(0.5, min_time / 3) and warm < (steps or warm + 3) // 3):
         step()
+        wait_for_gpu()
         warm += 1
     each = (time.perf_counter() - start) / warm
     size = 1 if not chunked else 10 if steps else max(1, int(0.03 / each))
@@ -65,6 +80,7 @@ def time_steps(step: Callable[[], object], min_time: float, *, chunked: bool, st
         begin = time.perf_counter()
         for _ in range(size):
             step()
+        wait_for_gpu()
         times.append((time.perf_counter() - begin) / size * 1e3)
     return times, size
 
@@ -110,7 +126,8 @@ def measure(name: str, variant: str = "default", min_time: float = 1.5) -> dict[
 
     def begin() -> tuple[Callable[[], torch.Tensor], Callable[[], object]]:
         workload = package.write(name, weights, feed)
-        executor, scope, held = ol.Executor(**VARIANTS[variant]), workload.scope(), as_tensors(feed)
+        executor, scope = ol.Executor(**VARIANTS[variant]), workload.scope()
+        held = as_tensors(feed, executor.place.device)
         prepared = executor.prepare(workload.program, [workload.fetch], scope=scope, training=training, return_numpy=False)
 
         def step() -> torch.Tensor:

@@ -31,4 +31,4 @@ def test_a_side_that_trains_otherwise_is_told(monkeypatch):
 
     monkeypatch.setattr(imported_models, "Runner", Trained)
     with pytest.raises(RuntimeError, match=r"^nn/mlp: the first losses are \[1.0, 0.9, 0.8\] here and \[1.5, 0.9, 0.8\] there$"):
-        imported_models.compare("nn/mlp", 2, "sgd", 0.1)
+        imported_models.compare("nn/mlp", imported_models.Setting(2, "sgd"), 0.1)
