@@ -47,7 +47,16 @@ hardtanh_dx.no_gradient("x")  # a step function of x
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[-4.0, 0.0, 1.5, 4.0], y=[0.0, 0.5, 0.75, 1.0]), GradCheck(low=-4.0, high=4.0)])
 def hardsigmoid(x):
     """``x / 6 + 1 / 2``, held between 0 and 1 (Howard et al., 2019)."""
-    return aten.hardsigmoid.default(x)
+    return _hardsigmoid_of_float64(x) if _is_float64_at_a_gpu(x) else aten.hardsigmoid.default(x)
+
+
+def _is_float64_at_a_gpu(x: torch.Tensor) -> bool:
+    """Whether PyTorch's kernel would multiply by a sixth in float32."""
+    return x.is_cuda and x.dtype is torch.float64
+
+
+def _hardsigmoid_of_float64(x: torch.Tensor) -> torch.Tensor:
+    return ((x + 3.0) / 6.0).clamp(0.0, 1.0)
 
 
 @hardsigmoid.gradient("x")
@@ -61,7 +70,7 @@ hardsigmoid_dx.no_gradient("x")  # a step function of x
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[-4.0, 0.0, 1.5, 4.0], y=[0.0, 0.0, 1.125, 4.0]), GradCheck(low=-4.0, high=4.0)])
 def hardswish(x):
     """``x * hardsigmoid(x)`` (Howard et al., 2019)."""
-    return aten.hardswish.default(x)
+    return x * _hardsigmoid_of_float64(x) if _is_float64_at_a_gpu(x) else aten.hardswish.default(x)
 
 
 @hardswish.gradient("x")

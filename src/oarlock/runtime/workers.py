@@ -161,8 +161,9 @@ def connect(*, timeout: float = 30.0, backend: str | None = None) -> Workers:
     """Connect this process with the other workers of its run, and return them; alone where no variable of the environment names others.
 
     RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say who they are, as torchrun sets them. `timeout` is for how many seconds an exchange
-    waits for a worker. `backend` is "gloo" for processors and "nccl" for GPUs; unless given, what fits the machine. The second call returns
-    the workers that there are. Raises ArgumentError for variables that are no such numbers, and WorkerError where not all workers come.
+    waits for a worker. `backend` is one of `torch.distributed`; unless given, gloo carries what is at a processor, and NCCL what is at a
+    GPU, where there is one. The second call returns the workers that there are. Raises ArgumentError for variables that are no such
+    numbers, and WorkerError where not all workers come.
     """
     global _connected
     if _connected is not None:
@@ -178,7 +179,7 @@ def connect(*, timeout: float = 30.0, backend: str | None = None) -> Workers:
             hint="torchrun sets them: torchrun --nproc-per-node 2 train.py",
         )
     if not distributed.is_initialized():
-        chosen = backend or ("nccl" if torch.cuda.is_available() else "gloo")
+        chosen = backend or ("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
         try:
             store, rank, count = next(rendezvous("env://", timeout=_TO_COME))
             distributed.init_process_group(chosen, store=store, rank=rank, world_size=count, timeout=timedelta(seconds=timeout))
