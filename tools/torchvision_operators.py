@@ -4,6 +4,9 @@ The wheel of torchvision for the CPU build of PyTorch may fail to load its exten
 torchvision::nms does not exist". The models of `models_dev.json` call none of these operators; declaring them is enough.
 """
 
+from importlib.util import find_spec
+from pathlib import Path
+
 import torch
 
 __all__ = ["declare_missing_operators"]
@@ -37,13 +40,22 @@ _LIBRARY: list[torch.library.Library] = []  # a library that nobody holds takes 
 
 def declare_missing_operators() -> None:
     """Declare torchvision's operators where its own extension cannot; call it before `import torchvision`."""
-    if _LIBRARY:
+    if _LIBRARY or _extension_loads():
         return
     library = torch.library.Library("torchvision", "FRAGMENT")
     for schema in _SCHEMAS:
-        name = schema.split("(", 1)[0]
-        try:
-            getattr(torch.ops.torchvision, name)
-        except AttributeError:
-            library.define(schema)
+        library.define(schema)
     _LIBRARY.append(library)
+
+
+def _extension_loads() -> bool:
+    spec = find_spec("torchvision")
+    folders = (spec.submodule_search_locations if spec is not None else None) or ()
+    file = next((file for folder in folders for file in Path(folder).glob("_C*.so")), None)
+    if file is None:
+        return False
+    try:
+        torch.ops.load_library(str(file))
+    except OSError:
+        return False
+    return True
