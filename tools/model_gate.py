@@ -251,7 +251,7 @@ class _Training:
         linked = [(value, weight) for value, weight in zip(outputs, weights, strict=True) if value.requires_grad]
         theirs = torch.autograd.grad([v for v, _ in linked], wanted, [w for _, w in linked], allow_unused=True)
         feed = {**_feed(given), **{var.name: weight.numpy() for var, weight in zip(self.weights, weights, strict=True)}}
-        scope = ol.init(self.model.program, ol.Scope())
+        scope = ol.init(self.model.program, ol.Scope(), limits=ol.Limits(parameter_bytes=2**34))  # the largest in float64
         present = [var for var in self.found if var is not None]
         made = self.model.executor.run(self.model.program, feed, [*self.outputs.values(), *present], scope=scope, training=True)
         self._compare_losses(made[: len(outputs)], outputs, weights, fault)
