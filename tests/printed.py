@@ -17,6 +17,6 @@ def settle(printed: str, expected: str) -> str:
 
 
 def _last_digit(number: str) -> float:
-    """What one more in the last digit is worth: 0.01 for 2.15, 1e-7 for 1.5e-6."""
+    """The worth of one more in the last digit: 0.01 for 2.15, 1e-7 for 1.5e-6."""
     digits, _, exponent = number.partition("e")
     return 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))

@@ -1,4 +1,4 @@
-"""What may differ between two printed texts, and what may not."""
+"""Differences between two printed texts that are settled, and others that are not."""
 
 import pytest
 from printed import settle

@@ -3,13 +3,15 @@
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
+from unittest.mock import patch
 
 import torch
 
 from oarlock.runtime.workers import Workers
 
-__all__ = ["ThreadWorkers", "run_together"]
+__all__ = ["ThreadWorkers", "run_together", "train_together"]
 
+_ALONE = Workers()
 _REDUCTIONS = {"sum": torch.Tensor.add, "max": torch.maximum, "min": torch.minimum}
 
 
@@ -41,7 +43,8 @@ class ThreadWorkers(Workers):
     def _exchange(self, what: str, tensor: torch.Tensor | list[torch.Tensor]) -> list[Any]:
         shape = tuple(tensor.shape) if isinstance(tensor, torch.Tensor) else tuple(len(item.shape) for item in tensor)
         self.log.append((what, shape))
-        found = self._table.exchange(self.index, (what, tensor))
+        copy = tensor.clone() if isinstance(tensor, torch.Tensor) else [item.clone() for item in tensor]  # its owner may write over it
+        found = self._table.exchange(self.index, (what, copy))
         assert {name for name, _ in found} == {what}, [name for name, _ in found]
         return [item for _, item in found]
 
@@ -92,3 +95,18 @@ def run_together(count: int, work: Callable[[ThreadWorkers], Any]) -> list[Any]:
     if raised:
         raise raised[0]
     return results
+
+
+def train_together(count: int, work: Callable[[int], Any]) -> list[Any]:
+    """The results of `work(index)`, in which `ol.train` finds itself one of several workers. Raises what the first of them raised."""
+    own = threading.local()
+
+    def run(workers: ThreadWorkers) -> Any:
+        own.workers = workers
+        return work(workers.index)
+
+    def find() -> Workers:
+        return getattr(own, "workers", _ALONE)
+
+    with patch("oarlock.training.trainer.connect", find), patch("oarlock.runtime.executor.current_workers", find):
+        return run_together(count, run)

@@ -251,3 +251,13 @@ def test_the_operators_of_shares(count):
         numpy.testing.assert_array_equal(whole.reshape(-1), numpy.concatenate([padded[i, i] for i in range(count)])[:10])
         assert put.sum() == pytest.approx(share.sum())
         numpy.testing.assert_array_equal(dx, numpy.full((5, 2), 2.0))
+
+
+def test_every_worker_writes_the_same_program():
+    """Processes hash variables by where these lie, so an order of a set is not that of another worker."""
+
+    programs = [digits() for _ in range(4)]  # all at once, so that each has its places in memory
+    for program in programs:
+        data_parallel(program)
+    first, *others = [(list(shard_optimizer(program, workers=2)), str(program)) for program in programs]
+    assert all(other == first for other in others)

@@ -14,23 +14,24 @@ from thread_workers import run_together
 
 import oarlock as ol
 from oarlock.training.batches import Batches, part_of
+from oarlock.training.checkpoint import find_checkpoints
 from oarlock.training.run_folder import load_run
 from oarlock.training.together import require_one_start
 
 SCRIPT = Path(__file__).parent / "together_script.py"
 
 
-def start(folder: Path, count: int, fatal_step: int = 0) -> list[int]:
+def start(folder: Path, count: int, *options: str, fatal_step: int = 0) -> list[int]:
     """Run the script by so many workers; return how each ended."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         port = str(listening.getsockname()[1])
     common = os.environ | {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(SCRIPT), str(folder), str(fatal_step)]
+    command = [sys.executable, str(SCRIPT), str(folder), str(fatal_step), *options]
     processes = [subprocess.Popen(command, env=common | {"RANK": str(rank)}, stderr=subprocess.PIPE) for rank in range(count)]
     for process in processes:
         _, errors = process.communicate(timeout=120)
-        if process.returncode > 0 and not fatal_step:
+        if process.returncode and not fatal_step:
             pytest.fail(errors.decode())
     return [process.returncode for process in processes]
 
@@ -39,6 +40,13 @@ def start(folder: Path, count: int, fatal_step: int = 0) -> list[int]:
 def unbroken(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("together") / "unbroken"
     assert start(folder, 2) == [0, 0]
+    return folder
+
+
+@pytest.fixture(scope="module")
+def unbroken_in_shares(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("together") / "in_shares"
+    assert start(folder, 2, "shard_optimizer") == [0, 0]
     return folder
 
 
@@ -64,17 +72,34 @@ def test_two_workers_have_the_parameters_and_the_history_of_one(unbroken, tmp_pa
         assert one.get("loss", 0.0) == pytest.approx(other.get("loss", 0.0), abs=1e-4)
 
 
-def test_a_run_whose_worker_is_killed_goes_on_to_the_same_bits(unbroken, tmp_path):
+@pytest.mark.parametrize(("options", "whole"), [((), "unbroken"), (("shard_optimizer",), "unbroken_in_shares")])
+def test_a_run_whose_worker_is_killed_goes_on_to_the_same_bits(options, whole, request, tmp_path):
+    unbroken = request.getfixturevalue(whole)
     folder = tmp_path / "killed"
-    first = start(folder, 2, fatal_step=11)
+    first = start(folder, 2, *options, fatal_step=11)
     assert first[1] == -9
     assert first[0] != 0, "the other one went on alone"
-    assert start(folder, 2) == [0, 0]
+    assert start(folder, 2, *options) == [0, 0]
+    shares = {path.name for path in folder.glob("checkpoints/*/share-*")}
+    assert shares == ({"share-0-of-2.safetensors", "share-1-of-2.safetensors"} if options else set())
     expected, found = values_of(unbroken), values_of(folder)
     assert expected.keys() == found.keys()
     for name, value in expected.items():
         assert value.tobytes() == found[name].tobytes(), name
     assert steps_in(folder) == steps_in(unbroken)
+
+
+def test_workers_end_after_the_same_step_where_one_is_interrupted(unbroken_in_shares, tmp_path):
+    """And what each has then is whole, and goes on to the same bits."""
+    folder = tmp_path / "interrupted"
+    assert start(folder, 2, "shard_optimizer", "interrupt", fatal_step=7) == [130, 130]
+    first, second = sorted(tmp_path.glob("*.safetensors"))
+    assert [first.name, second.name] == ["interrupted.0.7.safetensors", "interrupted.1.7.safetensors"]
+    assert first.read_bytes() == second.read_bytes()
+    assert max(find_checkpoints(folder / "checkpoints")) == 7
+    assert start(folder, 2, "shard_optimizer") == [0, 0]
+    expected, found = values_of(unbroken_in_shares), values_of(folder)
+    assert all(value.tobytes() == found[name].tobytes() for name, value in expected.items())
 
 
 def test_the_parts_of_a_minibatch_are_all_of_its_rows():

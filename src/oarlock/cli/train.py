@@ -66,6 +66,7 @@ def train(
         str | None,
         typer.Option(help="inductor: PyTorch's compiler compiles regions of the plan; none: no longer. As saved, if not given."),
     ] = None,
+    place: Annotated[str | None, typer.Option(help="Where the steps run: cpu, gpu, or gpu:1 for the second one.")] = None,
     config: Annotated[Path | None, typer.Option(help="Settings by TOML: options in the section train, and what a script declares.")] = None,
     settings: Annotated[
         list[str], typer.Option("--set", metavar="NAME=VALUE", help="A setting, such as train.lr=3e-4. Can be repeated.")
@@ -73,6 +74,9 @@ def train(
     profile: ProfilePath = None,
     profile_steps: ProfileSteps = 10,
     workers: Workers = 1,
+    shard_optimizer: Annotated[
+        bool, typer.Option("--shard-optimizer", help="Of several workers, each keeps a share of what the optimizer keeps.")
+    ] = False,
     plain: Plain = False,
     quiet: Quiet = False,
     untrusted: Untrusted = False,
@@ -98,7 +102,6 @@ def train(
 
     [bold]oarlock train model.py --config train.toml --set train.lr=3e-4 --set hidden=32[/]
 
-    Ctrl-C saves what was trained so far, and says how to go on. With [bold]--untrusted[/] nothing is shown until the run has ended.
     [bold]--workers 2[/] trains by two processes; [bold]torchrun ... -m oarlock train ...[/] by those of several machines.
 
     Ctrl-C saves what was trained so far, and says how to go on. With [bold]--untrusted[/] nothing is shown until the run has ended,
@@ -128,6 +131,8 @@ def train(
         "save_every": save_every,
         "log": log,
         "backend": backend,
+        "place": place,
+        "shard_optimizer": shard_optimizer or None,
     }
     configuration, progress = read_configuration(config, settings), shown(plain=plain, quiet=quiet)
     with Invocation(sys.argv, configuration, asked, progress) as invocation, traced(profile, profile_steps):

@@ -10,6 +10,7 @@ import typer
 from oarlock import training
 from oarlock.datasets.by_name import open_source
 from oarlock.errors import ArgumentError, MissingFileError
+from oarlock.runtime.place import CPUPlace, GPUPlace, Place
 from oarlock.suggestions import find_near
 from oarlock.training.options import OPTIONS, TrainOptions
 
@@ -31,8 +32,20 @@ def arguments_of(options: TrainOptions, seed: int) -> dict[str, Any]:
         "epochs": options.epochs,
         "steps": options.steps,
         "backend": options.backend,
+        "place": _place_of(options.place),
+        "shard_optimizer": bool(options.shard_optimizer),
         "tune": False,
     }
+
+
+def _place_of(text: str | None) -> Place | None:
+    """The place that an option names. Raises ArgumentError."""
+    if text is None or text == "cpu":
+        return None if text is None else CPUPlace()
+    name, _, index = text.partition(":")
+    if name != "gpu" or not (index or "0").isdecimal() or text.endswith(":"):
+        raise ArgumentError(f"--place is cpu, gpu, or gpu:1 for the second one, not {text!r:.60}")
+    return GPUPlace(int(index or 0))
 
 
 def refuse_arguments(words: Sequence[str]) -> None:

@@ -25,7 +25,7 @@ from oarlock.ir.dtype import DType
 from oarlock.proto.limits import Limits
 from oarlock.tensor.dtype import from_bytes, from_torch, to_torch
 
-__all__ = ["DTYPES", "PROGRAM", "as_declared", "read_container", "read_once", "write_container"]
+__all__ = ["DTYPES", "PROGRAM", "as_declared", "as_stored", "read_container", "read_once", "write_container"]
 
 PROGRAM = "oarlock.program"
 _VERSION = "1"
@@ -54,7 +54,7 @@ def write_container(place: str | os.PathLike[str] | io.BufferedIOBase, program: 
     The same content gives the same bytes.
     """
     held = {PROGRAM: torch.frombuffer(bytearray(program), dtype=torch.uint8)}
-    held |= {name: _stored(tensors[name].detach().cpu().contiguous().clone()) for name in sorted(tensors)}  # two names may share memory
+    held |= {name: as_stored(tensors[name].detach().cpu().contiguous().clone()) for name in sorted(tensors)}  # two names may share memory
     data = safetensors.torch.save(held, {"oarlock": f"{_VERSION} {_digest({name: _as_item(held[name]) for name in held})}"})
     if isinstance(place, str | os.PathLike):
         write_file(place, data)
@@ -62,7 +62,8 @@ def write_container(place: str | os.PathLike[str] | io.BufferedIOBase, program: 
         place.write(data)
 
 
-def _stored(tensor: torch.Tensor) -> torch.Tensor:
+def as_stored(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor as a file holds it: of complex numbers, their parts in one axis more."""
     return torch.view_as_real(tensor) if tensor.is_complex() else tensor
 
 

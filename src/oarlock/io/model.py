@@ -4,7 +4,7 @@ import importlib
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, overload
@@ -129,18 +129,19 @@ def save_model(target: object = None, *arguments: object, **keywords: object) ->
     write_container(path, program.to_bytes(), values_of(program, scope))
 
 
-def values_of(program: Program, scope: Scope, *, copied: bool = False) -> dict[str, torch.Tensor]:
-    """The tensors that a file of `program` holds, by name: what persists, and a list of what training leaves as it is.
+def values_of(program: Program, scope: Scope, *, copied: bool = False, without: Container[str] = ()) -> dict[str, torch.Tensor]:
+    """The tensors that a file of `program` holds, by name: what persists, `without` some, and a list of what training leaves as it is.
 
     They are lent: the next run that would write over them works on copies. Where they are `copied`, it goes on as it did.
 
     Raises UnsetVarError, ShapeError or DTypeError for a value that is missing or does not fit.
     """
+    wanted = [var for var in program.persistables() if var.name not in without]
     if copied:
         with lock_of_writing(scope):
-            tensors = {var.name: _value(var, scope, lent=False).detach().clone() for var in program.persistables()}
+            tensors = {var.name: _value(var, scope, lent=False).detach().clone() for var in wanted}
     else:
-        tensors = {var.name: _value(var, scope) for var in program.persistables()}
+        tensors = {var.name: _value(var, scope) for var in wanted}
     frozen = sorted(frozen_in(scope).intersection(_estimable(program)))
     if frozen:
         tensors[_FROZEN] = torch.frombuffer(bytearray(json.dumps(frozen).encode()), dtype=torch.uint8)
@@ -279,15 +280,29 @@ def load_model(*arguments: object, limits: Limits | None = None, untrusted: bool
     return Model(prune(model.program, {name: var}), model.scope, limits=model.limits)
 
 
-def read_model(path: str | os.PathLike[str], catalogue: Catalogue, *, limits: Limits | None = None, untrusted: bool = False) -> Model:
-    """Read a model file whose operators are in `catalogue`. One without gradients refuses training programs."""
+def read_model(
+    path: str | os.PathLike[str],
+    catalogue: Catalogue,
+    *,
+    elsewhere: Callable[[Var], torch.Tensor | None] | None = None,
+    limits: Limits | None = None,
+    untrusted: bool = False,
+) -> Model:
+    """Read a model file whose operators are in `catalogue`. One without gradients refuses training programs.
+
+    `elsewhere` gives the value of a variable of which the file has none, or None where there is none there either.
+    """
     data, tensors = read_container(path, limits=limits, untrusted=untrusted)
     program = read_program(data, limits=limits)
     if catalogue.is_forward_only:
         _refuse_training(program)
     typecheck(program, catalogue)
     variables = {var.name: var for var in program.persistables()}
-    for name in variables.keys() - tensors.keys():
+    for name in sorted(variables.keys() - tensors.keys()):
+        found = None if elsewhere is None else elsewhere(variables[name])
+        if found is not None:
+            tensors[name] = found
+            continue
         raise FormatError(f'the file holds no value of "{name}"', given=[variables[name].describe()])
     scope = Scope()
     for name in variables:

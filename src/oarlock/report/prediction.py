@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy
 
 from oarlock.errors import OarlockError
-from oarlock.io.model import load_model
 from oarlock.io.tensor_file import TensorFile
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
@@ -15,6 +14,7 @@ from oarlock.ir.var import Var
 from oarlock.proto.limits import Limits
 from oarlock.runtime.executor import Executor
 from oarlock.training.run_record import CheckpointRecord, RunRecord
+from oarlock.training.shares import load_checkpoint
 
 __all__ = ["Compared", "Sample", "find_compared", "read_sample"]
 
@@ -99,7 +99,7 @@ def read_sample(run: RunRecord, *, untrusted: bool = False) -> Sample | None:
 
 
 def _predict(part: str, columns: dict[str, numpy.ndarray], checkpoint: CheckpointRecord, untrusted: bool) -> Sample:
-    model = load_model(checkpoint.path / "model.safetensors", untrusted=untrusted)
+    model = load_checkpoint(checkpoint.path, untrusted=untrusted)
     compared = find_compared(model.program)
     if compared is None:
         return Sample(part, columns, checkpoint.step, fault="its loss does not say what is predicted")

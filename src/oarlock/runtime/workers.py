@@ -3,6 +3,7 @@
 `torch.distributed` carries the tensors, by gloo or NCCL, and is started by torchrun or whatever sets the same variables of the environment.
 """
 
+import atexit
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -47,6 +48,10 @@ class Workers:
     def all_to_all(self, tensor: torch.Tensor) -> torch.Tensor:
         """Equal parts of the rows of each worker, of which this one gets those that are for it."""
         return tensor
+
+    def any_says(self, flag: bool) -> bool:
+        """Whether `flag` is true of one of the workers, at least."""
+        return flag if self.count == 1 else bool(self.all_reduce([torch.tensor([int(flag)])], "max")[0])
 
 
 _ALONE = Workers()
@@ -185,6 +190,7 @@ def connect(*, timeout: float = 30.0, backend: str | None = None) -> Workers:
             distributed.init_process_group(chosen, store=store, rank=rank, world_size=count, timeout=timedelta(seconds=timeout))
         except (RuntimeError, ValueError) as error:
             raise WorkerError(f"the workers did not all come: {' '.join(str(error).split())[:300]}", location=here()) from error
+    atexit.register(disconnect)  # an engine that Python takes down with it aborts the process, now and then
     _connected = ProcessGroup()
     return _connected
 

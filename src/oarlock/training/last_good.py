@@ -16,6 +16,7 @@ from oarlock.runtime.executor import Executor
 from oarlock.runtime.not_finite import Kind, Origin, describe_range, find_origin, kind_of
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.scope import Scope
+from oarlock.runtime.workers import Workers
 from oarlock.training.batches import Batch
 from oarlock.training.metrics import Means
 from oarlock.training.state_copy import StateCopy
@@ -51,6 +52,7 @@ class LastGood:
         self._watched = [var.name for var in written if var.parameter and self._is_finite(var.name)]
         self._copy = StateCopy(program, scope)
         self._means: Means | None = None  # None where there is no copy of now
+        self._workers = executor.workers
         self._since: list[tuple[Batch, dict[str, float]]] = []
         self._due = self._most = 0  # steps after which the parameters are looked at; how many batches may be kept
         self._spent = self._begun = 0.0  # seconds that the last look and copy took, and when the steps since began
@@ -67,14 +69,15 @@ class LastGood:
     def accepts(self, batch: Batch, numbers: dict[str, float]) -> bool:
         """Whether a step on `batch`, whose targets are `numbers`, may have been good; what it was is known from now on."""
         if not self._since:
-            self._most = max(1, _MOST_BYTES // (_bytes_of(batch.feed) + 1000))
+            self._most = _least(self._workers, max(1, _MOST_BYTES // (_bytes_of(batch.feed) + 1000)))
             self._due = min(_STEPS, self._most)
         self._since.append((batch, numbers))
         if not math.isfinite(numbers.get(self._loss, 0.0)):
             return False
         if len(self._since) < self._due:
             return True
-        if len(self._since) < self._most and (time.perf_counter() - self._begun) * _SHARE < self._spent:
+        is_time = (time.perf_counter() - self._begun) * _SHARE >= self._spent
+        if len(self._since) < self._most and not self._workers.any_says(is_time):  # they look after the same step
             self._due = min(self._due + _STEPS, self._most)
             return True
         return self.is_sound()
@@ -197,6 +200,11 @@ def _made_by(origin: Origin, message: str) -> NotFiniteError:
         hint=_HINT,
         op=op.type,
     )
+
+
+def _least(workers: Workers, number: int) -> int:
+    """The least of the numbers of all workers."""
+    return number if workers.count == 1 else int(workers.all_reduce([torch.tensor([number])], "min")[0])
 
 
 def _tensor(value: object) -> torch.Tensor:

@@ -26,10 +26,13 @@ from oarlock.training.metrics import LossWatch, Means, leave, metrics_in, taken_
 from oarlock.training.progress import Display
 from oarlock.training.records import EpochRecord, TrainingResult, ValidationRecord
 from oarlock.training.replay import Replay, one_epoch
-from oarlock.training.run_folder import RunFolder, SavedState
+from oarlock.training.run_folder import RunFolder
+from oarlock.training.saved_state import SavedState
 from oarlock.training.together import shared_by
 
 __all__ = ["Loop"]
+
+_PATIENCE = 3600.0  # seconds that a step of several workers may take before Ctrl-C cuts it short: cut by one, it fails on the others
 
 
 @dataclass
@@ -48,6 +51,7 @@ class Loop:
     loggers: Loggers
     validate_every: int | None = None  # steps; None for the end of each epoch
     stops: bool = False  # before a step that is not finite
+    shard_optimizer: bool = False
 
     def __post_init__(self) -> None:
         steps = int(self.scope[COUNTER])  # type: ignore[call-overload]
@@ -56,7 +60,9 @@ class Loop:
         self.metrics = metrics_in(self.program)
         self.has_metrics = any(op.role is Role.MEASURE for op in self.program.main.tail)
         self.loss = LossWatch(self.program, self.scope)
-        self.running = shared_by(self.executor.workers, self.program)
+        self.workers = self.executor.workers
+        self._share()
+        self.ends_together = False  # after one step, as the workers have agreed
         self.last_good = LastGood(self.running, self.scope, self.executor) if self.stops else None
         self.is_recorded = True  # every epoch that is over has its record
         self.in_middle = self.means.rows > 0
@@ -84,20 +90,40 @@ class Loop:
             self.in_middle, self.is_ended = saved.rows > 0, saved.is_ended
 
     def run(self, steps: int | None, display: Display) -> TrainingResult:
-        """Train to the end of the last epoch, for so many steps more, or until somebody ends it. Raises Interrupted."""
+        """Train to the end of the last epoch, for so many steps more, or until somebody ends it. Raises Interrupted.
+
+        Meanwhile the scope holds a worker's shares of what the workers divide.
+        """
+        self.shares.take(self.scope)
+        try:
+            result = self._run(steps, display)
+        except (Interrupted, NotFiniteError):
+            if self.ends_together:
+                self.shares.join(self.scope)
+            raise
+        self.shares.join(self.scope)
+        return result
+
+    def _share(self) -> None:
+        self.running, self.shares = shared_by(self.workers, self.program, shard_optimizer=self.shard_optimizer)
+        if self.folder is not None:
+            self.folder.shares = self.shares
+
+    def _run(self, steps: int | None, display: Display) -> TrainingResult:
         assert self.program.training is not None
         result, done, epochs = self.result, self.result.steps, self.program.training.epochs
         total = None if self.batches.per_epoch is None else epochs * self.batches.per_epoch
         known = total if isinstance(self.batches, Batches) else None  # a stream may give others than it says
         stop = min((end for end in (known, None if steps is None else done + steps) if end is not None), default=None)
         try:
-            with Stopping() as stopping, contextlib.closing(self.batches.after(done)) as batches:
+            patience = 1.0 if self.workers.count == 1 else _PATIENCE
+            with Stopping(patience) as stopping, contextlib.closing(self.batches.after(done)) as batches:
                 following = each("data", "read data", batches)
                 display.start(done=done, total=total if stop is None else stop, epochs=epochs, unit=self._unit)
                 try:
                     is_over = self.is_ended or self.has_all_epochs() or self.best.is_over
                     while not is_over and (stop is None or result.steps < stop):
-                        stopping.check()
+                        self._check(stopping)
                         batch = next(following)
                         if batch.epoch >= epochs:  # of a run that was over
                             break
@@ -130,6 +156,14 @@ class Loop:
             self.folder.end(result.steps)
         return result
 
+    def _check(self, stopping: Stopping) -> None:
+        """Raise KeyboardInterrupt where it was asked for: of one of several workers, and then they all end after the same step."""
+        if self.workers.count == 1:
+            stopping.check()
+        elif self.workers.any_says(stopping.asked):
+            self.ends_together = True
+            raise KeyboardInterrupt
+
     def _step(self, batch: Batch, display: Display) -> None:
         if batch.number == 0:
             self.means = Means(self.metrics)
@@ -159,6 +193,7 @@ class Loop:
         if self.last_good is None or isinstance(cause, NotFiniteError) or self.last_good.is_sound():
             return
         back = self.last_good.go_back(self._compute)
+        self.ends_together = True
         self.means, self.in_middle, self.is_recorded = back.means, back.in_middle, True
         self.result.steps = int(self.scope[COUNTER])  # type: ignore[call-overload]
         back.error.result = self.result
@@ -170,7 +205,9 @@ class Loop:
         if self._prepared is None or self._prepared[0] != depends_on:
             targets = list(self.program.targets)
             if self._prepared is not None:
-                self.running = shared_by(self.executor.workers, self.program)
+                self.shares.join(self.scope)
+                self._share()
+                self.shares.take(self.scope)
             step = self.executor.prepare(self.running, targets, scope=self.scope, training=True, return_numpy=False)
             self._prepared = depends_on, step
         return self._prepared[1](batch.feed)
@@ -219,7 +256,7 @@ class Loop:
         try:
             init(self.program, inside, overwrite=True, only={op.writes[0] for op in self.program.main.tail if op.role is Role.MEASURE})
             for batch in one_epoch(held_out):
-                stopping.check()
+                self._check(stopping)
                 self._keep_sample("validation", held_out, batch)
                 values = self.executor.run(self.running, batch.feed, list(self.program.targets), scope=inside, training=False)
                 means.add(self.program.targets, values, batch.rows)

@@ -25,6 +25,8 @@ class TrainOptions:
     save_every: int | None = None
     log: list[str] = field(default_factory=list)
     backend: str | None = None
+    place: str | None = None
+    shard_optimizer: bool | None = None
 
     @property
     def given(self) -> dict[str, object]:

@@ -9,18 +9,19 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
+import safetensors.torch
 import torch
 
 from oarlock.data.program_inputs import Feed
 from oarlock.errors import FormatError, MissingFileError, OarlockError, ProgramError, ScopeError, WriteError
 from oarlock.io.atomic_write import write_file
 from oarlock.io.container import write_container
-from oarlock.io.model import Model, load_model, values_of
+from oarlock.io.model import Model, values_of
 from oarlock.ir.content_hash import content_hash
 from oarlock.ir.diff import diff_programs
 from oarlock.ir.printer import format_program
@@ -43,16 +44,18 @@ from oarlock.training.description import describe_environment, describe_run
 from oarlock.training.metrics import without_means
 from oarlock.training.records import EpochRecord, TrainingResult, ValidationRecord
 from oarlock.training.sample import sample_of
+from oarlock.training.saved_state import SavedState
+from oarlock.training.shares import MODEL, Shares, load_checkpoint
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None
 
-__all__ = ["Run", "RunFolder", "SavedState", "is_running", "load_run"]
+__all__ = ["Run", "RunFolder", "is_running", "load_run"]
 
 _ABOUT, _CONFIGURATION, _LOG, _CHECKPOINTS, _LOCK = "run.json", "config.toml", "metrics.jsonl", "checkpoints", "lock"
-_MODEL, _STATE = "model.safetensors", "state.json"
+_STATE = "state.json"
 _OPEN: set[str] = set()  # folders of runs of this process, which its lock would let in
 
 
@@ -76,22 +79,6 @@ class Run:
                 require_count(name, getattr(self, name), least=least)
 
 
-@dataclass(frozen=True)
-class SavedState:
-    """The content of a checkpoint beside the program and its values: the epochs so far, and the sums of the one that was not over.
-
-    `per_epoch` is the number of batches in an epoch, if that is known; `is_ended` whether a function of the user's ended the run.
-    """
-
-    steps: int
-    history: list[EpochRecord]
-    rows: int
-    totals: dict[str, float]
-    per_epoch: int | None
-    is_ended: bool
-    validations: list[ValidationRecord] = field(default_factory=list)
-
-
 class RunFolder:
     """The folder of one run, locked while it is open. It closes itself as a context manager; the last checkpoint is written by then."""
 
@@ -99,6 +86,7 @@ class RunFolder:
         self.run = run
         self.path = Path(run.folder)
         self.checkpoints = self.path / _CHECKPOINTS
+        self.shares = Shares()  # of the state, that each of several workers keeps and saves
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="oarlock checkpoint")
         self._writing: Future[None] | None = None
         self._log: IO[str] | None = None
@@ -158,15 +146,9 @@ class RunFolder:
                 raise FormatError(f'no checkpoint in "{self.checkpoints}" is whole', hint="another folder begins a new run")
             return None
         step, files = found
-        try:
-            held = json.loads(files[_STATE])
-            history = [EpochRecord(**record) for record in held.pop("history")]
-            validations = [ValidationRecord(**record) for record in held.pop("validations", [])]
-            state = SavedState(history=history, validations=validations, **held)
-        except (KeyError, TypeError, ValueError) as error:
-            raise FormatError(f'the state of the checkpoint of step {step} in "{self.checkpoints}" cannot be read') from error
+        state = SavedState.from_bytes(files.get(_STATE, b""), f'step {step} in "{self.checkpoints}"')
         self._saved = step
-        return load_model(find_checkpoints(self.checkpoints)[step] / _MODEL), state
+        return load_checkpoint(find_checkpoints(self.checkpoints)[step]), state
 
     def require_same(self, saved: Program, program: Program) -> None:
         """Raise ProgramError, which names the first difference, where the run in the folder is that of another program."""
@@ -270,14 +252,16 @@ class RunFolder:
                 self._log.flush()
 
     def load(self, step: int) -> Scope | None:
-        """The values of the checkpoint of a step; None where it is not there, or not whole."""
+        """The values of the checkpoint of a step, as this worker has them; None where it is not there, or not whole."""
         self._wait()
         path = find_checkpoints(self.checkpoints).get(step)
         if path is None:
             return None
         with contextlib.suppress(OarlockError):
             read_checkpoint(path)
-            return load_model(path / _MODEL).scope
+            scope = load_checkpoint(path).scope
+            self.shares.take(scope)
+            return scope
         return None
 
     def end(self, step: int) -> None:
@@ -294,20 +278,26 @@ class RunFolder:
             return
         self._wait()
         self._saved = state.steps
-        tensors = values_of(program, scope, copied=True)
+        tensors = values_of(program, scope, copied=True, without=self.shares.names)
+        shares = self.shares.copied(scope)
         if self._program is None or self._program[0] != (program.serial, program.revision, program.training):
             self._program = (program.serial, program.revision, program.training), program.to_bytes()
         now = replace(state, history=list(state.history), totals=dict(state.totals), validations=list(state.validations))
-        self._writing = self._writer.submit(self._write, self._program[1], tensors, now, best)
+        self._writing = self._writer.submit(self._write, self._program[1], tensors, shares, now, best)
 
     @slice_of("beside", "write checkpoints")
-    def _write(self, program: bytes, tensors: dict[str, torch.Tensor], state: SavedState, best: int | None) -> None:
+    def _write(
+        self, program: bytes, tensors: dict[str, torch.Tensor], shares: dict[str, torch.Tensor], state: SavedState, best: int | None
+    ) -> None:
         model = BytesIO()
         write_container(model, program, tensors)
         if self._log is not None:
             with contextlib.suppress(OSError, ValueError):
                 self._log.flush()
-        write_checkpoint(self.checkpoints, state.steps, {_MODEL: model.getbuffer(), _STATE: json.dumps(asdict(state)).encode()})
+        files = {MODEL: model.getbuffer(), _STATE: state.to_bytes()}
+        if self.shares:
+            files[self.shares.own_file] = safetensors.torch.save(shares)
+        write_checkpoint(self.checkpoints, state.steps, files, parts=self.shares.files[1:])
         found = find_checkpoints(self.checkpoints)
         for step in list(found)[: -self.run.keep]:
             if step != best:
@@ -374,7 +364,7 @@ def load_run(path: Path) -> Model:
     if found is None:
         what = "no checkpoint that is whole" if (path / _ABOUT).is_file() else "no run"
         raise MissingFileError(f'the folder "{path}" holds {what}')
-    return load_model(find_checkpoints(path / _CHECKPOINTS)[found[0]] / _MODEL)
+    return load_checkpoint(find_checkpoints(path / _CHECKPOINTS)[found[0]])
 
 
 def is_running(path: Path) -> bool:

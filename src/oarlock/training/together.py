@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+import safetensors.torch
 import torch
 
 from oarlock.data.program_inputs import Feed
@@ -10,21 +11,27 @@ from oarlock.ir.content_hash import content_hash
 from oarlock.ir.diff import diff_programs
 from oarlock.ir.program import Program
 from oarlock.passes.parallel.rewrite import data_parallel
+from oarlock.passes.parallel.sharded_optimizer import shard_optimizer as keep_shares
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.workers import Workers
+from oarlock.training.checkpoint import write_part
 from oarlock.training.records import EpochRecord, ValidationRecord
-from oarlock.training.run_folder import Run, RunFolder, SavedState
+from oarlock.training.run_folder import Run, RunFolder
+from oarlock.training.saved_state import SavedState
+from oarlock.training.shares import Shares
 
 __all__ = ["FollowedFolder", "open_folder", "require_one_start", "shared_by"]
 
 
-def shared_by(workers: Workers, program: Program) -> Program:
-    """The program that each of the workers runs: this one, where it is alone, else a copy that exchanges tensors with the others."""
+def shared_by(workers: Workers, program: Program, *, shard_optimizer: bool = False) -> tuple[Program, Shares]:
+    """The program that each of the workers runs: this one, where it is alone, else a copy that exchanges tensors with the others; and
+    what each of them keeps a share of.
+    """
     if workers.count == 1:
-        return program
+        return program, Shares()
     copy = program.clone()
     data_parallel(copy)
-    return copy
+    return copy, Shares(workers, keep_shares(copy, workers=workers.count) if shard_optimizer else {})
 
 
 def require_one_start(workers: Workers, program: Program, steps: int) -> None:
@@ -64,13 +71,16 @@ def open_folder(run: Run, workers: Workers) -> RunFolder:
 
 
 class FollowedFolder(RunFolder):
-    """The folder of a run that another worker keeps: it is read where the run begins, and not written."""
+    """The folder of a run that another worker keeps: it is read where the run begins, and only this worker's shares are written to it."""
 
     def __enter__(self) -> "FollowedFolder":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._writer.shutdown()
+        try:
+            self._wait()
+        finally:
+            self._writer.shutdown()
 
     def begin(
         self,
@@ -94,7 +104,14 @@ class FollowedFolder(RunFolder):
         """Nothing is written."""
 
     def save(self, program: Program, scope: Scope, state: SavedState, *, best: int | None) -> None:
-        """Nothing is written."""
+        """Write the shares of this worker, beside the training."""
+        if self.shares and state.steps != self._saved:
+            self._wait()
+            self._saved = state.steps
+            self._writing = self._writer.submit(self._write_shares, state.steps, self.shares.copied(scope))
+
+    def _write_shares(self, step: int, shares: dict[str, torch.Tensor]) -> None:
+        write_part(self.checkpoints, step, self.shares.own_file, safetensors.torch.save(shares))
 
     def keep_sample(self, program: Program, part: str, feed: Feed, rows: int) -> None:
         """Nothing is written."""

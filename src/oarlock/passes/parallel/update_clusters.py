@@ -24,7 +24,7 @@ class Cluster:
 
     def __init__(self, shape: Shape):
         self.shape = shape
-        self.vars: set[Var] = set()
+        self.vars: dict[Var, None] = {}  # in their order, which all workers find alike
         self.ops: set[Op] = set()
         self.states: set[Var] = set()
         """The variables that the optimizer keeps of them from step to step."""
@@ -122,12 +122,12 @@ class _Search:
             first = self._first(var)
             if first not in clusters:
                 clusters[first] = Cluster(var.shape or ())
-            clusters[first].vars.add(var)
+            clusters[first].vars[var] = None
         for op in self.elementwise:
             clusters[self._first(next(var for var in op.writes if var.shape != ()))].ops.add(op)
         found: dict[Var, Cluster] = {}
         for cluster in clusters.values():
-            cluster.states = cluster.vars & candidates
+            cluster.states = cluster.vars.keys() & candidates
             if cluster.states:
                 cluster.shape = next(iter(cluster.states)).shape or ()
                 if self._is_divisible(cluster):
@@ -139,7 +139,7 @@ class _Search:
         given = [var for var in cluster.vars if var.op not in self.ops and var not in cluster.states]
         cluster.parameters = [var for var in given if var.parameter]
         cluster.gradients = [var for var in given if not var.parameter]
-        return bool(cluster.gradients) and all(self._is_sum(var) for var in cluster.gradients) and not cluster.vars & self.refused
+        return bool(cluster.gradients) and all(self._is_sum(var) for var in cluster.gradients) and self.refused.isdisjoint(cluster.vars)
 
     def _is_sum(self, var: Var) -> bool:
         """Whether a value is a sum over the workers, or computed of such sums alone."""

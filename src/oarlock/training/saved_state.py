@@ -1,0 +1,39 @@
+"""The state of a run in a checkpoint, beside a program and its values: how far it is, and what it has measured."""
+
+import json
+from dataclasses import asdict, dataclass, field
+
+from oarlock.errors import FormatError
+from oarlock.training.records import EpochRecord, ValidationRecord
+
+__all__ = ["SavedState"]
+
+
+@dataclass(frozen=True)
+class SavedState:
+    """The content of a checkpoint beside the program and its values: the epochs so far, and the sums of the one that was not over.
+
+    `per_epoch` is the number of batches in an epoch, if that is known; `is_ended` whether a function of the user's ended the run.
+    """
+
+    steps: int
+    history: list[EpochRecord]
+    rows: int
+    totals: dict[str, float]
+    per_epoch: int | None
+    is_ended: bool
+    validations: list[ValidationRecord] = field(default_factory=list)
+
+    def to_bytes(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, where: str) -> "SavedState":
+        """The state in a file. Raises FormatError, which says `where` it is."""
+        try:
+            held = json.loads(data)
+            history = [EpochRecord(**record) for record in held.pop("history")]
+            validations = [ValidationRecord(**record) for record in held.pop("validations", [])]
+            return cls(history=history, validations=validations, **held)
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            raise FormatError(f"the state of the checkpoint of {where} cannot be read") from error
