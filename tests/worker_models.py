@@ -72,7 +72,7 @@ def ragged(accumulate: int = 1) -> ol.Program:
             rnn.output(after)
         logits = ol.layer.fc(ol.layer.sequence_pool(rnn(), "last"), 3)
         cost = ol.layer.cross_entropy(logits, y)
-        ol.optimizer.SGD(0.1, accumulate=accumulate).minimize(cost)
+        ol.optimizer.RMSProp(1e-2, accumulate=accumulate).minimize(cost)
         program.targets = {"loss": cost}
     return program
 
@@ -88,7 +88,7 @@ def looping(accumulate: int = 1) -> ol.Program:
             loop.carry(state, after)
             loop.update_condition(ol.layer.mean(ol.op.square(after)) > 0.5)
         cost = ol.layer.cross_entropy(ol.layer.fc(loop(), 3), y)
-        ol.optimizer.SGD(0.1, accumulate=accumulate).minimize(cost)
+        ol.optimizer.Momentum(0.01, 0.9, accumulate=accumulate).minimize(cost)
         program.targets = {"loss": cost}
     return program
 

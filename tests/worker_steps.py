@@ -1,6 +1,6 @@
 """Steps of several workers, which are threads, beside the same steps of one that has the rows of all."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy
 from thread_workers import run_together
@@ -8,7 +8,7 @@ from thread_workers import run_together
 import oarlock as ol
 from oarlock.passes import data_parallel
 
-__all__ = ["Batches", "Steps", "require_equal", "require_same", "steps_alone", "steps_together"]
+__all__ = ["Batches", "Steps", "require_equal", "require_same", "steps_alone", "steps_together", "with_whole_state"]
 
 Batches = Sequence[Sequence[dict]]
 """For each step, what each worker is fed."""
@@ -65,3 +65,13 @@ def require_equal(build: Callable[[], ol.Program], batches: Batches) -> None:
     """The same, of plans and of the interpreter."""
     for interpret in (True, False):
         require_same(steps_alone(build, batches, interpret=interpret), steps_together(build, batches, interpret=interpret))
+
+
+def with_whole_state(together: Sequence[Steps], kept: Mapping[str, tuple[int, ...]]) -> list[Steps]:
+    """The steps of each worker, with what is kept in shares put together."""
+    whole = {}
+    for name, shape in kept.items():
+        elements, shares = int(numpy.prod(shape)), [state[name] for _, state in together]
+        assert {share.shape for share in shares} == {(-(-elements // len(shares)),)}
+        whole[name] = numpy.concatenate(shares)[:elements].reshape(shape)
+    return [(values, {**state, **whole}) for values, state in together]

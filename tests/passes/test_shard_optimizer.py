@@ -1,13 +1,13 @@
 """Workers that each keep a share of the optimizer's state compute what one worker does that keeps all of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy
 import pytest
 import torch
 from thread_workers import run_together
 from worker_models import batches_of, branches, digits, gpt, of_classes, of_text
-from worker_steps import Steps, require_same, steps_alone, steps_together
+from worker_steps import require_same, steps_alone, steps_together, with_whole_state
 
 import oarlock as ol
 from oarlock.ir.operation import Role
@@ -32,16 +32,6 @@ def require_equal(build: Callable[[], ol.Program], make: Callable, sizes: Sequen
         together = steps_together(build, batches, interpret=interpret, rewrite=rewrite)
         require_same(steps_alone(build, batches, interpret=interpret), with_whole_state(together, kept), within)
     return set(kept)
-
-
-def with_whole_state(together: Sequence[Steps], kept: Mapping[str, tuple[int, ...]]) -> list[Steps]:
-    """The steps of each worker, with what is kept in shares put together."""
-    whole = {}
-    for name, shape in kept.items():
-        elements, shares = int(numpy.prod(shape)), [state[name] for _, state in together]
-        assert {share.shape for share in shares} == {(-(-elements // len(shares)),)}
-        whole[name] = numpy.concatenate(shares)[:elements].reshape(shape)
-    return [(values, {**state, **whole}) for values, state in together]
 
 
 @pytest.mark.parametrize("sizes", [TWO, THREE, FOUR], ids=["two", "three", "four"])
