@@ -644,3 +644,18 @@ def test_train_runs_at_a_place_that_is_named(training, prints, refuses):
     for text in ("tpu", "gpu:", "gpu:one", "gpu:-1", ""):
         message = refuses("train", training, "--data", "digits:train", "--place", text)
         assert f"--place is cpu, gpu, or gpu:1 for the second one, not {text!r}" in message
+
+
+def test_opt_prints_a_program_as_passes_leave_it(training, tmp_path, oarlock, prints, refuses):
+    ended = oarlock("opt", training, "--pass", "data_parallel", "--pass", "shard_optimizer", "--workers", "3", "--no-source")
+    exchanges, kept = re.fullmatch(r"data_parallel: (\d+)\nshard_optimizer: (\d+)\n", ended.error).groups()
+    program = ol.load_model(training).program
+    assert int(exchanges) == ol.passes.data_parallel(program)
+    assert int(kept) == len(ol.passes.shard_optimizer(program, workers=3))
+    assert ended.output == program.to_text(source=False)
+    (tmp_path / "after.txt").write_text(ended.output)
+    assert prints("hash", tmp_path / "after.txt").split()[0] == ol.content_hash(program)
+    changed = oarlock("opt", training, "--pass", "data_parallel", "--diff")
+    assert re.search(r"^\+ .*= all_reduce\(", changed.output, re.MULTILINE)
+    assert oarlock("opt", training, "--pass", "cse").output == ol.load_model(training).program.to_text()
+    assert 'there is no pass "data_paralel"' in refuses("opt", training, "--pass", "data_paralel")

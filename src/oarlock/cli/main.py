@@ -19,6 +19,7 @@ from oarlock.cli import (
     import_torch,
     infer,
     ops,
+    opt,
     plan,
     plot,
     profile,
@@ -57,7 +58,7 @@ app.command()(runs.runs)
 app.command()(plot.plot)
 app.command(cls=opens_program("out"))(report.report)
 app.command(cls=opens_program("out"))(show.show)
-for command in (summary.summary, check.check, diff.diff, plan.plan):
+for command in (summary.summary, check.check, diff.diff, plan.plan, opt.opt):
     app.command(cls=opens_program())(command)
 app.command(cls=opens_program("output"))(prune.prune)
 app.command(cls=opens_program("output"))(recompute.recompute)

@@ -1,0 +1,65 @@
+"""`oarlock opt`: a program after the passes that are named."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import oarlock.op.update  # noqa: F401  training programs use its operators
+from oarlock.cli.imported_operators import Imports
+from oarlock.cli.program_file import read_program_file
+from oarlock.cli.untrusted_run import Untrusted
+from oarlock.errors import ArgumentError
+from oarlock.ir.diff import diff_programs
+from oarlock.ir.printer import format_program
+from oarlock.ir.program import Program
+from oarlock.passes.parallel.rewrite import data_parallel, tensor_parallel
+from oarlock.passes.parallel.sharded_optimizer import shard_optimizer
+from oarlock.passes.pipeline import PASSES, apply
+from oarlock.registry.catalogue import standard
+from oarlock.suggestions import did_you_mean
+
+__all__ = ["opt"]
+
+_FOR_WORKERS: dict[str, Callable[[Program, int], int]] = {
+    "data_parallel": lambda program, workers: data_parallel(program),
+    "shard_optimizer": lambda program, workers: len(shard_optimizer(program, workers=workers)),
+    "tensor_parallel": lambda program, workers: tensor_parallel(program, workers=workers),
+}
+
+
+def opt(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, or a program's bytes or text.")],
+    passes: Annotated[
+        list[str],
+        typer.Option("--pass", metavar="NAME", help="A pass to apply; may be given more than once, and is applied in that order."),
+    ],
+    workers: Annotated[int, typer.Option(min=1, help="How many workers the program is for, where a pass asks.")] = 2,
+    diff: Annotated[bool, typer.Option("--diff", help="Print what differs from the program before, in place of the program.")] = False,
+    source: Annotated[bool, typer.Option(help="Show the author's lines above what they made.")] = True,
+    untrusted: Untrusted = False,
+    imports: Imports = None,
+) -> None:
+    """Print a program as passes leave it: those that a plan applies, and those that write a program for several workers.
+
+    [bold]oarlock opt run.safetensors --pass data_parallel --pass shard_optimizer --workers 4[/]
+
+    How often each applied goes to the standard error, so that the program may be written to a file, and read again.
+    """
+    known = (*PASSES, *_FOR_WORKERS)
+    for name in passes:
+        if name not in known:
+            raise ArgumentError(
+                f'there is no pass "{name:.80}"', given=[f"the passes are {', '.join(known)}"], hint=did_you_mean(name, known)
+            )
+    program = read_program_file(path, untrusted=untrusted)
+    before = program.clone()
+    for name in passes:
+        count = _FOR_WORKERS[name](program, workers) if name in _FOR_WORKERS else apply(name, program, standard)
+        typer.echo(f"{name}: {count}", err=True)
+    if diff:
+        for difference in diff_programs(before, program):
+            typer.echo(str(difference))
+    else:
+        typer.echo(format_program(program, source=source), nl=False)
