@@ -4,14 +4,17 @@ import os
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import numpy
 import pytest
 import torch
+from torch.distributed import HashStore
 
 import oarlock as ol
-from oarlock.runtime.workers import Workers, connect, current_workers
+from oarlock.runtime.workers import Workers, _store_of_this_start, connect, current_workers
 
 SCRIPT = Path(__file__).parent / "joined_worker.py"
 
@@ -37,6 +40,26 @@ def results(tmp_path_factory) -> list[dict[str, numpy.ndarray]]:
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors.decode()
     return [dict(numpy.load(folder / f"{rank}.npz")) for rank in range(2)]
+
+
+def test_workers_that_are_started_again_find_nothing_of_those_before():
+    """torchrun keeps one store: what a worker asked there that has ended is answered too, and nobody reads that."""
+    kept, parts = HashStore(), []
+    kept.set("oarlock/asks/1", "before")
+    kept.set("oarlock/asks/2", "before too")
+    for _ in range(2):
+        with ThreadPoolExecutor(3) as pool:
+            found = list(pool.map(lambda rank: _store_of_this_start(kept, rank, 3), range(3)))
+        found[0].set("address", f"of start {len(parts)}")
+        assert [part.get("address").decode() for part in found] == [f"of start {len(parts)}"] * 3
+        parts.append(found)
+    assert parts[0][2].get("address").decode() == "of start 0"
+
+
+def test_a_worker_that_does_not_come_is_named(monkeypatch):
+    monkeypatch.setattr("oarlock.runtime.workers._TO_COME", timedelta(seconds=0.1))
+    with pytest.raises(RuntimeError, match=r"worker 1 of 2 did not come in 0 s"):
+        _store_of_this_start(HashStore(), 0, 2)
 
 
 def test_every_exchange_gives_each_worker_its_own(results):

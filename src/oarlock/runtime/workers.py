@@ -5,6 +5,8 @@
 
 import atexit
 import os
+import secrets
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -187,12 +189,38 @@ def connect(*, timeout: float = 30.0, backend: str | None = None) -> Workers:
         chosen = backend or ("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
         try:
             store, rank, count = next(rendezvous("env://", timeout=_TO_COME))
+            store = _store_of_this_start(store, rank, count)
             distributed.init_process_group(chosen, store=store, rank=rank, world_size=count, timeout=timedelta(seconds=timeout))
         except (RuntimeError, ValueError) as error:
             raise WorkerError(f"the workers did not all come: {' '.join(str(error).split())[:300]}", location=here()) from error
     atexit.register(disconnect)  # an engine that Python takes down with it aborts the process, now and then
     _connected = ProcessGroup()
     return _connected
+
+
+def _store_of_this_start(store: distributed.Store, rank: int, count: int) -> distributed.Store:
+    """A part of `store` that is these workers' own. Raises RuntimeError where one of them does not come.
+
+    torchrun keeps one store for all its restarts, so a worker might find in it the address of one that has ended. Here each worker asks
+    under a name that nobody had before, and the first one answers each with the name of the part.
+    """
+    own = secrets.token_hex(8)
+    if rank:
+        store.set(f"oarlock/asks/{rank}", own)
+        chosen = store.get(f"oarlock/answer/{own}").decode()
+        store.set(f"oarlock/knows/{chosen}/{rank}", "")
+        return distributed.PrefixStore(chosen, store)
+    until, missing = time.monotonic() + _TO_COME.total_seconds(), set(range(1, count))
+    while missing:
+        for other in sorted(missing):
+            if store.check([f"oarlock/asks/{other}"]):  # perhaps what one asked that has ended: it is asked again then
+                store.set(f"oarlock/answer/{store.get(f'oarlock/asks/{other}').decode()}", own)
+            if store.check([f"oarlock/knows/{own}/{other}"]):
+                missing.remove(other)
+        if missing and time.monotonic() > until:
+            raise RuntimeError(f"worker {min(missing)} of {count} did not come in {_TO_COME.total_seconds():.0f} s")
+        time.sleep(0.01)
+    return distributed.PrefixStore(own, store)
 
 
 def disconnect() -> None:
