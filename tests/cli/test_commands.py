@@ -67,6 +67,7 @@ def test_python_m_oarlock_shows_every_verb(tmp_path):
         "check",
         "diff",
         "plan",
+        "opt",
         "prune",
         "recompute",
         "quantize",

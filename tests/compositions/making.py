@@ -11,6 +11,7 @@ import numpy
 
 import oarlock as ol
 import oarlock.op.update
+from oarlock.ir.block_stack import current_block
 from oarlock.ir.rollback import undone_on_error
 from oarlock.registry import Case, GradCheck, Operator, standard
 from oarlock.registry.dtype_class import CLASSES
@@ -110,6 +111,8 @@ class _Writing:
                     break
 
     def _try(self, operator: Operator, pool: list[ol.Var]) -> bool:
+        if operator.effects == "collective" and current_block() is not self.program.main:
+            return False  # what is fed is a worker's own, and says how often blocks run
         if operator.checks_values and self.random.random() < self.caution:
             return False
         attributes = dict(self.random.choice(_attributes(operator)))

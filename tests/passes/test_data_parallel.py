@@ -3,6 +3,7 @@
 from random import Random
 
 import pytest
+import torch
 from generated.making import make
 from generated.workers import check_workers
 from thread_workers import run_together
@@ -83,3 +84,83 @@ def test_all_workers_exchange_the_same_whatever_each_fetches():
     first, second = run_together(2, work)
     assert first == second
     assert len(first) > 4
+
+
+def of_columns(write):
+    """A model of which a layer has the rows of a batch inside another axis: 3 parts of n elements each."""
+
+    def build() -> ol.Program:
+        with ol.Program(seed=0) as program:
+            x, y = ol.layer.data("x", [8], dtype="float64"), ol.layer.data("y", [], dtype="int64")
+            columns = ol.op.reshape(ol.op.transpose(ol.layer.fc(x, 3), (1, 0)), ("3*n",))
+            back = ol.op.transpose(ol.op.reshape(write(columns), (3, "n")), (1, 0))
+            cost = ol.layer.cross_entropy(back, y)
+            ol.optimizer.Momentum(0.1, 0.9).minimize(cost)
+            program.targets = {"loss": cost}
+        return program
+
+    return build
+
+
+def matrix() -> ol.Var:
+    return ol.layer.create_parameter([1, 1], dtype="float64")
+
+
+def gathered(program: ol.Program) -> list[str]:
+    """The values of rows that workers exchange, not only their numbers."""
+    return [str(op) for block in program.blocks for op in block.ops if op.type == "all_gather" and op.inputs["x"][0].shape != (1,)]
+
+
+@pytest.mark.parametrize(
+    ("write", "exchanges"),
+    [
+        (ol.op.tanh, False),
+        (lambda x: ol.op.reshape(ol.op.linear(ol.op.reshape(x, ("3*n", 1)), matrix()), ("3*n",)), False),
+        (lambda x: ol.op.reshape(ol.op.matmul(ol.op.reshape(x, ("3*n", 1)), matrix()), ("3*n",)), True),
+        (lambda x: ol.op.cumsum(x, axis=0), True),
+        (lambda x: x * ol.op.cumsum(x, axis=0), True),
+        (lambda x: x - ol.layer.mean(ol.op.square(x)), False),
+        (lambda x: ol.op.dropout(x, 0.5), True),
+    ],
+    ids=["alone", "a layer", "a product that no rule covers", "whole", "whole and alone", "a mean", "random"],
+)
+def test_rows_inside_another_axis(write, exchanges):
+    build = of_columns(write)
+    require_equal(build, batches_of(of_classes, SIZES))
+    program = build()
+    data_parallel(program)
+    assert bool(gathered(program)) == exchanges
+
+
+class Attending(torch.nn.Module):
+    """PyTorch's own layers: they put words before rows, take three slices of one product, and pool images."""
+
+    def __init__(self):
+        super().__init__()
+        block = torch.nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, activation="gelu", batch_first=True, norm_first=True)
+        self.blocks = torch.nn.TransformerEncoder(block, 2, enable_nested_tensor=False)
+        self.filter = torch.nn.Conv2d(1, 3, 3, padding=1)
+
+    def forward(self, x):
+        images = self.filter(self.blocks(x.reshape(-1, 1, 8).expand(-1, 4, 8).contiguous()).unsqueeze(1))
+        return torch.nn.functional.adaptive_avg_pool2d(images, 1).flatten(1)
+
+
+def test_an_imported_transformer_exchanges_gradients_in_one_op():
+    torch.manual_seed(0)
+    module = Attending().double()
+
+    layer = ol.from_torch(module, torch.zeros(2, 8, dtype=torch.float64), dynamic="n")
+
+    def build() -> ol.Program:
+        with ol.Program(seed=0) as program:
+            x, y = ol.layer.data("x", [8], dtype="float64"), ol.layer.data("y", [], dtype="int64")
+            cost = ol.layer.cross_entropy(layer(x), y)
+            ol.optimizer.Momentum(0.1, 0.9).minimize(cost)
+            program.targets = {"loss": cost}
+        return program
+
+    require_equal(build, batches_of(of_classes, SIZES))
+    program = build()
+    assert data_parallel(program) == 2  # the cost, and all gradients
+    assert gathered(program) == []

@@ -75,7 +75,7 @@ def end_of(folder: Path, failure: Failure, workers: int, *, in_shares: bool) -> 
 
 
 def fault_of(folder: Path, unbroken: Path) -> str:
-    """What differs between the runs in two folders: the bits of what was trained, and what was logged."""
+    """The difference between the runs in two folders: in the bits of what was trained, or in what was logged."""
     expected, found = load_run(unbroken).scope, load_run(folder).scope
     names = [name for name in expected if numpy.asarray(expected[name]).tobytes() != numpy.asarray(found[name]).tobytes()]
     if names or len(list(expected)) != len(list(found)):

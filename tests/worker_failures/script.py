@@ -1,4 +1,4 @@
-"""The script of a job, one of whose workers fails once: `script.py FOLDER FAILURE [shares]`, where that is `kill 1 step 7` or `stop 0 save 3`.
+"""The script of a job, one of whose workers fails once: `script.py FOLDER FAILURE [shares]`, as in `kill 1 step 7`, `stop 0 save 3`.
 
 At a step it sends itself the signal between two steps; in a save it does so when the file of that number is half written.
 """

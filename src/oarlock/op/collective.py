@@ -27,6 +27,7 @@ __all__ = ["all_gather", "all_reduce", "all_to_all", "broadcast", "pad_shard", "
 @operator(
     "*xs: number -> *ys: number",
     effects="collective",
+    on_workers="same",
     aliases=("xs",),
     cases=[
         Case(xs=([1.0, 2.0], 3.0), ys=([1.0, 2.0], 3.0)),
@@ -62,6 +63,7 @@ def all_reduce_dxs(dys, *, op):
 @operator(
     "x: T[...s], counts?: int64[w], whole?: shape[...m] -> y: T[...t]",
     effects="collective",
+    on_workers="same",
     aliases=("x",),
     checks_values=True,
     added_later=("workers",),
@@ -128,6 +130,7 @@ def _share_of(size: Size, workers: int) -> Size:
 @operator(
     "x: number[...s], counts?: int64[w], like?: shape[...m] -> y: number[...t]",
     effects="collective",
+    on_workers="own",
     aliases=("x",),
     checks_values=True,
     added_later=("workers",),
@@ -179,6 +182,7 @@ def _require_like(y: torch.Tensor, axis: int, like) -> torch.Tensor:
 
 @operator(
     "x: T[...s], counts?: int64[w], like?: shape[...m] -> y: T[...t]",
+    on_workers="own",
     aliases=("x",),
     checks_values=True,
     added_later=("workers",),
@@ -212,6 +216,7 @@ def shard_dx(x_shape, dy, counts=None, *, axis, workers=0):
 
 @operator(
     "part: T[...s], whole: shape[...t], counts?: int64[w] -> y: T[...t]",
+    on_workers="own",
     checks_values=True,
     cases=[
         Case(part=[[1.0], [2.0]], whole=[[0.0], [0.0]], counts=[2], y=[[1.0], [2.0]]),
@@ -255,6 +260,7 @@ def _part(context, size: int, counts, workers: int) -> tuple[int, int]:
 @operator(
     "x: T[...s] -> y: T[...s]",
     effects="collective",
+    on_workers="same",
     aliases=("x",),
     checks_values=True,
     cases=[Case(x=[1.0, 2.0], y=[1.0, 2.0]), GradCheck(x=(2,)), Rejects("a worker is counted from 0, and root is -1", x=(2,), root=-1)],
@@ -281,6 +287,7 @@ def broadcast_dx(dy, *, root):
 @operator(
     "x: T[n ...d] -> y: T[n ...d]",
     effects="collective",
+    on_workers="own",
     aliases=("x",),
     checks_values=True,
     cases=[Case(x=[1.0, 2.0], y=[1.0, 2.0]), GradCheck(x=(2, 3))],
@@ -297,7 +304,7 @@ def all_to_all(context, x):
 all_to_all.gradient_programs(x=lambda dy: all_to_all(dy))
 
 
-@operator(" -> y: int64[]", cases=[Case(y=0)])
+@operator(" -> y: int64[]", on_workers="own", cases=[Case(y=0)])
 def worker_index(context):
     """The number of this worker, from 0 on."""
     return torch.tensor(context.workers.index, dtype=torch.int64)

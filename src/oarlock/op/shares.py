@@ -20,6 +20,7 @@ __all__ = ["gather_shares", "put_share", "reduce_to_shares", "take_share"]
 
 @operator(
     "x: T[...s] -> y: T[k]",
+    on_workers="own",
     checks_values=True,
     cases=[
         Case(x=[[1.0], [2.0]], y=[1.0, 2.0]),
@@ -52,6 +53,7 @@ def _require_as_many(context, workers: int) -> None:
 
 @operator(
     "share: T[k], whole: shape[...s] -> y: T[...s]",
+    on_workers="own",
     checks_values=True,
     cases=[
         Case(share=[1.0, 2.0], whole=[[0.0], [0.0]], y=[[1.0], [2.0]]),
@@ -85,6 +87,7 @@ put_share.gradient_programs(share=lambda dy, *, workers: take_share(dy, workers=
 @operator(
     "*xs: number -> *ys: number",
     effects="collective",
+    on_workers="own",
     checks_values=True,
     cases=[
         Case(xs=([[1.0], [2.0]], 3.0), ys=([1.0, 2.0], [3.0])),
@@ -110,6 +113,7 @@ def reduce_to_shares_shapes(xs, *, workers):
 @operator(
     "*shares: T[k_i], *wholes: shape -> *ys: T",
     effects="collective",
+    on_workers="same",
     checks_values=True,
     cases=[
         Case(shares=([1.0, 2.0], [3.0]), wholes=([[0.0], [0.0]], 0.0), ys=([[1.0], [2.0]], 3.0)),

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from oarlock.registry.declaration import operator as declare
+from oarlock.registry.decorator import operator as declare
 
 __all__ = ["operator"]
 

@@ -4,7 +4,8 @@ from oarlock.old_names import OLD_REGISTRY_FUNCTIONS, renamed
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.creator import append_op, create
-from oarlock.registry.declaration import Operator, operator
+from oarlock.registry.declaration import Operator
+from oarlock.registry.decorator import operator
 from oarlock.registry.fused_operator import fused_backward
 from oarlock.registry.opproto import op_proto
 from oarlock.registry.text import parse_program

@@ -1,4 +1,4 @@
-"""Operator: declared by its kernel. `@operator` is the whole of it."""
+"""Operator: what it takes, returns and promises. `decorator.py` makes one of a kernel."""
 
 import inspect
 import typing
@@ -9,10 +9,12 @@ from typing import Any, Literal
 from oarlock.errors import ArgumentError, DeclarationError
 from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
+from oarlock.ir.operation import Op
 from oarlock.old_names import OLD_DECLARATIONS, OLD_VARIANTS, old_attribute, takes_old_keywords
 from oarlock.registry.attribute_spec import REQUIRED, AttributeSpec, attribute_specs, unknown_attribute
+from oarlock.registry.block_flow import BlockFlow
 from oarlock.registry.call_signature import OfEach, call_signature, format_call, format_help
-from oarlock.registry.calling_convention import CallingConvention, require_parameters
+from oarlock.registry.calling_convention import CallingConvention
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.default_checks import with_default_checks
@@ -25,15 +27,16 @@ from oarlock.registry.gradient import (
     require_gradient_name,
 )
 from oarlock.registry.inference import infer_types
-from oarlock.registry.signature import Signature, TensorType, parse_signature
+from oarlock.registry.signature import Signature, TensorType
 from oarlock.registry.transpose import derive_gradients, require_linear
 
 if typing.TYPE_CHECKING:
     from oarlock.registry.own_values import OwnValues
 
-__all__ = ["Operator", "Rounding", "operator"]
+__all__ = ["OnWorkers", "Operator", "Rounding"]
 
 Rounding = Literal["layout", "place"]
+OnWorkers = Literal["same", "own"]
 """The influences on the bits of a result, beside the values that it is computed of: see `operator`."""
 
 
@@ -65,6 +68,7 @@ class Operator(CallingConvention):
         cases: Sequence[Case | GradCheck | Rejects] = (),
         intermediate: Sequence[str] = (),
         effects: str | None = None,
+        on_workers: OnWorkers | None = None,
         checks_values: bool = False,
         variable_attributes: Sequence[str] = (),
         told_attributes: Mapping[str, int] | None = None,
@@ -97,6 +101,7 @@ class Operator(CallingConvention):
         self.declared_cases = tuple(cases)
         self.intermediate = tuple(intermediate)
         self.effects = effects
+        self.on_workers = on_workers
         self.checks_values = checks_values
         self.preconditions: dict[Callable[..., object], tuple[str, ...]] = {}  # each with what it is called with
         self.gradients: dict[str, Rule] = {}
@@ -105,6 +110,7 @@ class Operator(CallingConvention):
         self.infer_function: Callable[..., object] | None = None
         self.shape_check: Callable[..., None] | None = None
         self.block_sizes: Callable[..., Any] | None = None  # from an op to its `own_sizes.BlockSizes`
+        self.block_flow: Callable[[Op], BlockFlow] | None = None
         self.catalogue = standard if catalogue is None else catalogue
         if signature is not None:
             self.signature = signature
@@ -318,83 +324,3 @@ class Operator(CallingConvention):
         from oarlock.registry.creator import create
 
         return create(self, arguments, keywords, name=name)
-
-
-@takes_old_keywords(OLD_DECLARATIONS)
-def operator(
-    signature: str,
-    *,
-    cases: Sequence[Case | GradCheck | Rejects] = (),
-    intermediate: Sequence[str] = (),
-    effects: str | None = None,
-    checks_values: bool = False,
-    variable_attributes: Sequence[str] = (),
-    told_attributes: Mapping[str, int] | None = None,
-    added_later: Sequence[str] = (),
-    aliases: Sequence[str] = (),
-    disjoint: bool = False,
-    linear_in: Sequence[str] = (),
-    contraction: bool = False,
-    sensitive_to: Rounding | None = None,
-    axis_attribute: str | None = None,
-    trusted: bool = False,
-    catalogue: Catalogue | None = None,
-) -> Callable[[Callable[..., object]], Operator]:
-    """Declare an operator by its kernel.
-
-        @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[-1.0, 2.0], y=[0.0, 2.0])])
-        def relu(x):
-            '''Clamp negatives to zero: ``y = max(x, 0)``.'''
-            return torch.relu(x)
-
-    `intermediate` outputs are kept for the gradient and not returned to callers. `effects` is "random" where two runs differ,
-    "collective" where workers exchange tensors. `checks_values`: values, not only shapes, can make the kernel raise. A variable may stand
-    for `variable_attributes` when the op runs. In the sizes of `told_attributes` the kernel is given numbers for symbols, as the op's
-    inputs tell them; the number beside it says how many symbols the kernel finds by itself: where there are no more, they stay.
-    `added_later` names attributes that are younger than files in which the operator stands: an op does not hold one that has its default,
-    so that programs and plans written without it stay what they are. Kernels of gradients state that default too.
-    `aliases` are the inputs whose memory an output may share: the kernel may return them, or views of them. Where nothing is
-    declared, outputs are fresh memory. Where they are `disjoint`, no two of them share an element, unless two elements of an input do.
-    `linear_in` are the inputs in which it is linear, each alone while the others stay; what may be left out and no gradient reads, such as
-    a bias, may add to that. The gradients of such gradients follow. A `contraction` sums products, of one element of each input, over the
-    dimensions of the signature that an output does not have; what may be left out is added. So each index of a dimension that it has is
-    computed alone, and over any other it may be summed in parts.
-    `sensitive_to="layout"` says that the kernel may round an element otherwise where there are gaps in the memory of an input: it takes
-    some elements in vectors, others one by one. `sensitive_to="place"` says that a library of products does the work, which chooses its
-    loops by strides and addresses: the variants of such a kernel give what it gives within rounding, those of any other its bits.
-    `axis_attribute` names the attribute that says which axes are computed across, counted from the front, or from the back where it is
-    negative: the first of them, several where its type is `int | tuple[int, ...]`, or all axes in their new order where that is
-    `tuple[int, ...]`; `axis=-1` says that it is the last where the attribute `axis` is left out. Each index of the axes in front of the
-    first is computed alone.
-    `trusted` says that the kernel, and those of its gradients, keep no tensor that they are given or give, do nothing else that anybody
-    sees, and ask PyTorch for no gradient. Plans then write over memory around it as they do around operators of ours; otherwise they write
-    over nothing that it was given or gave. Nothing can check that.
-    Raises DeclarationError where the kernel's parameters and the signature disagree.
-    """
-
-    def declare(kernel: Callable[..., object]) -> Operator:
-        parsed = parse_signature(signature)
-        type = kernel.__name__.removesuffix("_")
-        require_parameters(type, kernel, parsed)
-        return Operator(
-            type,
-            kernel,
-            parsed,
-            cases=cases,
-            intermediate=intermediate,
-            effects=effects,
-            checks_values=checks_values,
-            variable_attributes=variable_attributes,
-            told_attributes=told_attributes,
-            added_later=added_later,
-            aliases=aliases,
-            disjoint=disjoint,
-            linear_in=linear_in,
-            contraction=contraction,
-            sensitive_to=sensitive_to,
-            axis_attribute=axis_attribute,
-            trusted=trusted,
-            catalogue=catalogue,
-        )
-
-    return declare

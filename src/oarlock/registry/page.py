@@ -65,6 +65,8 @@ def _promises(operator: Operator) -> list[str]:
     if operator.effects:
         meaning = {"random": "two runs differ", "collective": "all workers run it, in one order"}
         promises.append(f"effect: {operator.effects}; {meaning[operator.effects]}")
+    if operator.on_workers:
+        promises.append({"same": "all workers get the same", "own": "each worker gets its own"}[operator.on_workers])
     if operator.checks_values:
         promises.append("values, not only shapes, can make it raise")
     return promises

@@ -14,6 +14,7 @@ from oarlock.ir.size import Size, names_in
 from oarlock.ir.var import Var
 from oarlock.ir.verification import verify_program
 from oarlock.registry.catalogue import Catalogue
+from oarlock.registry.collective_order import verify_collective_order
 from oarlock.registry.declaration import Operator
 from oarlock.registry.own_sizes import verify_own_sizes
 from oarlock.registry.signature import TensorType
@@ -29,10 +30,11 @@ def typecheck(program: Program, catalogue: Catalogue) -> None:
     """Raise VerifyError, or UnknownOperatorError, for the first op that its operator would not have made.
 
     Types are inferred again, op by op, and must be what the program declares; initializers must fit their variables; sizes
-    that only values tell have names of their own. Linear in its size.
+    that only values tell have names of their own; and all workers run the exchanges in its blocks alike. Linear in its size.
     """
     verify_initializers(program)
     verify_own_sizes(program, catalogue, check_blocks(program.blocks, catalogue))
+    verify_collective_order(program, catalogue)
 
 
 def require_legal(program: Program, catalogue: Catalogue) -> None:

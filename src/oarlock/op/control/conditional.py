@@ -8,6 +8,7 @@ from oarlock.ir.size import Shape
 from oarlock.ir.traversal import free_vars
 from oarlock.ir.var import Var
 from oarlock.op.control.block_gradient import GradientBlock
+from oarlock.op.control.layout import flow_of
 from oarlock.op.reduction import reduce_sum
 from oarlock.op.trusted_operator import operator
 from oarlock.registry.gradient import Backward
@@ -68,6 +69,7 @@ def branch_sizes(op: Op) -> BlockSizes | None:
 
 
 conditional_block.block_sizes = branch_sizes
+conditional_block.block_flow = flow_of
 
 
 @told_size(conditional_block)

@@ -6,8 +6,9 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.traversal import free_vars
 from oarlock.ir.var import Var
+from oarlock.registry.block_flow import BlockFlow
 
-__all__ = ["Carried", "Layout"]
+__all__ = ["Carried", "Layout", "flow_of"]
 
 
 @dataclass(eq=False)
@@ -82,3 +83,14 @@ class Layout:
         if "summed" in op.attributes:
             op.attributes = {**op.attributes, "summed": len(self.summed)}
         body.program.changed()
+
+
+def flow_of(op: Op) -> BlockFlow:
+    """How values go into the block of one of those ops and come out of it."""
+    layout = Layout.of(op)
+    decided_by = [*op.inputs.get("when", ()), *op.inputs.get("condition", ()), *op.inputs.get("splits", ())]
+    if layout.condition is not None:
+        decided_by.append(layout.condition)
+    lengths = [(var.shape or ("?",))[0] for var in op.inputs.get("sequences", ())]
+    carried = [(each.inside, each.following, each.initial, each.final) for each in layout.carried]
+    return BlockFlow(layout.steps, carried, [*layout.stacked, *layout.summed], decided_by, lengths)

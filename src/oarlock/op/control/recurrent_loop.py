@@ -10,6 +10,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.size import add, names_in
 from oarlock.ir.var import Var
 from oarlock.op.control.active_rows import active_rows, is_by_row, require_rows, told_elsewhere
+from oarlock.op.control.layout import flow_of
 from oarlock.op.control.ragged_rows import RaggedRows, elements_in
 from oarlock.op.trusted_operator import operator
 from oarlock.registry.own_sizes import BlockSizes
@@ -168,6 +169,7 @@ def recurrent_sizes(op: Op) -> BlockSizes | None:
 
 
 recurrent.block_sizes = recurrent_sizes
+recurrent.block_flow = flow_of
 
 
 @recurrent.infer_shape

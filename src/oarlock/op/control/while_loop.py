@@ -6,6 +6,7 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.row_gradient import RowGradient
 from oarlock.ir.var import Var
+from oarlock.op.control.layout import flow_of
 from oarlock.op.control.loop_gradient import LoopGradient
 from oarlock.op.trusted_operator import operator
 from oarlock.registry.gradient import Backward
@@ -78,3 +79,6 @@ def while_gradients(op: Op, backward: Backward) -> list[tuple[Var, Var | RowGrad
     carried = body.inputs
     following = body.outputs[len(body.outputs) - len(carried) :]
     return LoopGradient(op, backward, steps={}, memories=carried, following=following, sums=[], reverse=True, first=1).build()
+
+
+while_.block_flow = flow_of

@@ -37,6 +37,8 @@ class Placement(NamedTuple):
     """Of numbers: the size, on one worker, of what they count."""
     workers: int = 0
     """Of shares: how many there are."""
+    outer: int = 1
+    """Sharded: the axis has so many parts, one after another, and of each the worker has its rows: of 3 * n elements in columns, 3."""
 
     @property
     def differs(self) -> bool:
@@ -58,8 +60,8 @@ REPLICATED = Placement(Kind.REPLICATED)
 PARTIAL = Placement(Kind.PARTIAL)
 
 
-def sharded(axis: int = 0) -> Placement:
-    return Placement(Kind.SHARDED, axis)
+def sharded(axis: int = 0, outer: int = 1) -> Placement:
+    return Placement(Kind.SHARDED, axis, outer=outer)
 
 
 def numbers_of(rows: Size) -> Placement:

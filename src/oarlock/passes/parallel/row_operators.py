@@ -22,6 +22,7 @@ SEQUENCES: dict[str, frozenset[str]] = {
 
 _SHARED: dict[str, frozenset[str]] = {
     **dict.fromkeys(_FIRST, frozenset({"filter", "bias", "scale"})),
+    **dict.fromkeys((f"global_average_pool{dimensions}d" for dimensions in (1, 2, 3)), frozenset()),
     **dict.fromkeys(("unfold", "fold", "grid_sample", "take_places", "rows_by_group", "merge"), frozenset()),
     **SEQUENCES,
 }

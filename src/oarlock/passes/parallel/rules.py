@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.operation import Op
 from oarlock.ir.shape_rules import require_axes
-from oarlock.ir.size import Size, names_in
+from oarlock.ir.size import Size, divide, names_in
 from oarlock.ir.var import Var
 from oarlock.passes.parallel.placement import PARTIAL, REPLICATED, Decision, Kind, Placement, numbers_of, sharded
 from oarlock.passes.parallel.row_operators import EXPANSIONS, SEQUENCES, shares_rows
@@ -17,7 +17,9 @@ from oarlock.registry.declaration import Operator
 
 __all__ = ["decide", "whole"]
 
-_LINEAR = {"add", "assign", "neg", "reduce_sum", "reshape", "reshape_like", "stop_gradient", "subtract", "sum", "transpose"}
+_SUMS = {"add", "assign", "neg", "reduce_sum", "stop_gradient", "subtract", "sum", "sum_to_shape"}
+_MOVES = {"concat", "flip", "matrix_transpose", "narrow", "reshape", "reshape_like", "roll", "slice", "slice_dx", "transpose", "view"}
+_LINEAR = _SUMS | _MOVES
 """Operators whose result is the sum over the workers of their results, where each input is such a sum."""
 _RANDOM = {"bernoulli", "dropout", "random_normal_like", "random_uniform_like"}
 _BATCH_NORM = {"batch_norm", "batch_norm_grad"}
@@ -79,16 +81,16 @@ def _by_rows(op: Op, operator: Operator, have: Mapping[Var, Placement], data: li
     if symbol is None:
         return None
     placed = {var: place for var in (*data, *shapes) if (place := _place(var, have[var], symbol)) is not None}
-    needs = {var: sharded(placed[var].axis) if var in placed else REPLICATED for var in op.reads}
+    needs = {var: sharded(*placed[var]) if var in placed else REPLICATED for var in op.reads}  # type: ignore[arg-type]
     needs |= {var: PARTIAL for var in shapes if have[var] is PARTIAL and var not in data}
     place = _after(op, operator, symbol, placed, data, shapes)
     if place is not None:
         gives = {var: _given(var, place, symbol) for var in op.writes}
         if None not in gives.values():
             written = "random" if op.type in _RANDOM else ""
-            return Decision(needs, gives, written) if not written or place.axis == 0 else None  # type: ignore[arg-type]
-    if op.type in ("mean", "mean_dx") and (axes := _reduced(op, placed)) is not None:
-        return Decision(needs, dict.fromkeys(op.writes, REPLICATED if op.type == "mean" else sharded(axes)), op.type)
+            return Decision(needs, gives, written) if not written or place == Place(0) else None  # type: ignore[arg-type]
+    if op.type in ("mean", "mean_dx") and (place := _reduced(op, placed)) is not None and isinstance(place.outer, int):
+        return Decision(needs, dict.fromkeys(op.writes, REPLICATED if op.type == "mean" else sharded(*place)), op.type)
     if _sums(op, operator, placed, data):
         return Decision(needs, dict.fromkeys(op.writes, PARTIAL))
     if op.type == "numel" or (op.type == "size" and _axis(op, shapes[0]) == placed[shapes[0]].axis):
@@ -114,17 +116,17 @@ def _place(var: Var, placement: Placement, symbol: str) -> Place | None:
     """Where a variable has rows: where it is sharded, or would be; what is replicated has rows where one of its sizes counts them."""
     axes = axes_with(var.shape, symbol)
     if placement.by_rows:
-        return Place(placement.axis)
+        return Place(placement.axis, placement.outer)
     if placement.kind is Kind.REPLICATED and len(axes) == 1 and is_multiple((var.shape or ())[axes[0]], symbol):
         return Place(axes[0])
     return None
 
 
 def _given(var: Var, place: Place, symbol: str) -> Placement | None:
-    axes = axes_with(var.shape, symbol)
-    if axes != [place.axis] or place.outer != 1 or not is_multiple((var.shape or ())[place.axis], symbol):
+    if axes_with(var.shape, symbol) != [place.axis] or not isinstance(place.outer, int):
         return None
-    return sharded(place.axis)
+    rows = divide((var.shape or ())[place.axis], place.outer)
+    return sharded(*place) if rows is not None and is_multiple(rows, symbol) else None
 
 
 def _after(op: Op, operator: Operator, symbol: str, placed: dict[Var, Place], data: list[Var], shapes: list[Var]) -> Place | None:
@@ -152,7 +154,7 @@ def _after(op: Op, operator: Operator, symbol: str, placed: dict[Var, Place], da
     if op.type == "sum_to_shape":
         axis = placed[rows[0]].axis - (len(rows[0].shape or ()) - len(op.writes[0].shape or ()))
         return Place(axis) if axis in axes_with(op.writes[0].shape, symbol) else None
-    if op.type in ("take_along_axis", "scatter_along_axis"):
+    if op.type in ("take_along_axis", "scatter_along_axis", "slice_dx"):
         place = _common(placed, data)
         return place if place is not None and place.axis != _axis(op, rows[0]) else None
     if op.type == "select_branch":
@@ -174,12 +176,12 @@ def _common(placed: Mapping[Var, Place], vars: Collection[Var]) -> Place | None:
     return places.pop() if len(places) == 1 else None
 
 
-def _reduced(op: Op, placed: Mapping[Var, Place]) -> int | None:
-    """The axis of the rows, where it is among those that a mean is over, or its gradient."""
+def _reduced(op: Op, placed: Mapping[Var, Place]) -> Place | None:
+    """The place of the rows, where it is among those that a mean is over, or its gradient."""
     var = op.inputs["x" if op.type == "mean" else "x_shape"][0]
     if var not in placed or var.shape is None:
         return None
-    return placed[var].axis if placed[var].axis in require_axes(var.shape, op.attributes.get("axis")) else None  # type: ignore[arg-type]
+    return placed[var] if placed[var].axis in require_axes(var.shape, op.attributes.get("axis")) else None  # type: ignore[arg-type]
 
 
 def _sums(op: Op, operator: Operator, placed: Mapping[Var, Place], data: list[Var]) -> bool:
@@ -194,11 +196,11 @@ def _sums(op: Op, operator: Operator, placed: Mapping[Var, Place], data: list[Va
     if op.type == "dot":
         return _common(placed, data) is not None
     if op.type == "contingency_table":
-        return all(var in placed for var in data)
+        return _common(placed, data) is not None
     if op.type == "scatter_add":
         values, numbers = op.inputs["values"][0], op.inputs["rows"][0]
         at = op.attributes.get("axis") or 0
-        fits = values in placed and numbers in placed and placed[values].axis == placed[numbers].axis + at  # type: ignore[operator]
+        fits = values in placed and numbers in placed and placed[values] == Place(placed[numbers].axis + at, placed[numbers].outer)  # type: ignore[operator]
         return bool(fits) and op.inputs["like"][0] not in placed
     if op.type in _BATCH_SUMS:
         return all((var in placed) == (slot in ("x", "dy")) for slot, vars in op.inputs.items() for var in vars)
@@ -228,7 +230,7 @@ def _row_slots(op: Op, operator: Operator, have: Mapping[Var, Placement]) -> Dec
             placement = have[var]
             if not rows[slot]:
                 wanted = REPLICATED
-            elif placement.kind is Kind.SPLITS or (placement.kind in (Kind.SHARDED, Kind.NUMBERS) and placement.axis == 0):
+            elif placement.kind is Kind.SPLITS or placement.kind is Kind.NUMBERS or placement == sharded():
                 wanted = placement
             elif placement.kind is Kind.REPLICATED and var.shape:
                 wanted = sharded()

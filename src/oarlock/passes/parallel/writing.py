@@ -11,7 +11,9 @@ from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
 from oarlock.ir.shape_rules import require_axes
 from oarlock.ir.sharding import Sharding
-from oarlock.ir.size import Size, names_in, rename
+from oarlock.ir.size import Shape, Size, names_in, rename
+from oarlock.ir.size import divide as divide_size
+from oarlock.ir.size import multiply as multiply_sizes
 from oarlock.ir.traversal import inner_blocks
 from oarlock.ir.var import Var
 from oarlock.op.choice import where
@@ -23,7 +25,7 @@ from oarlock.op.cumulative import cumsum
 from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import divide, multiply
 from oarlock.op.indexing import gather
-from oarlock.op.manipulation import concat
+from oarlock.op.manipulation import concat, reshape
 from oarlock.op.reduction import reduce_sum
 from oarlock.op.sequence import sequence_lengths
 from oarlock.op.told_shape import size
@@ -51,6 +53,7 @@ class Writing:
         self.rows = RowsOfWorkers()
         self.converted: dict[tuple[Var, Placement], Var] = {}
         self.summed: set[Var] = self._wanted_whole()
+        self.shapes = {var: var.shape for var in self.placed}  # before sizes are called by the names of the rows of all
         for var, placement in self.placed.items():
             self._take_share(var, placement)
         self.waiting: dict[Block, list[Var]] = defaultdict(list)
@@ -183,15 +186,42 @@ class Writing:
         if placed is PARTIAL:
             return self._convert(self._convert(var, REPLICATED), need)
         if placed is REPLICATED:
-            rows = self.rows.get(var.shape[need.axis], var.block)  # type: ignore[index]
-            counts, own = rows.counts, rows.own
-            return self._named(shard(var, counts, own, axis=need.axis), var, "own")
+            return self._own_part(var, self.shapes.get(var, var.shape) or (), need)
+        if placed.outer != 1 and need is REPLICATED:
+            parts = self._in_parts(var, placed)
+            self.placed[parts] = sharded(placed.axis + 1)
+            return self._joined(self._convert(parts, REPLICATED), var, placed.axis)
         if need is REPLICATED:
             rows = self.rows.get(var.shape[placed.axis], var.block)  # type: ignore[index]
             counts, whole = rows.counts, rows.whole
             self.count += 1
             return self._named(all_gather(var, counts, whole, axis=placed.axis), var, "all")
-        return self._convert(self._convert(var, REPLICATED), need)
+        return self._own_part(self._convert(var, REPLICATED), var.shape or (), need)
+
+    def _own_part(self, whole: Var, shape: Shape, need: Placement) -> Var:
+        """The rows of this worker of what is whole, which is then of this shape."""
+        if need.outer != 1:
+            parts = self._in_parts(whole, need)
+            rows = divide_size(shape[need.axis], need.outer)
+            return self._joined(
+                self._own_part(parts, (*shape[: need.axis], need.outer, rows or 0), sharded(need.axis + 1)), whole, need.axis
+            )
+        told = self.rows.get(shape[need.axis], whole.block)
+        counts, own = told.counts, told.own
+        return self._named(shard(whole, counts, own, axis=need.axis), whole, "own")
+
+    def _in_parts(self, var: Var, placement: Placement) -> Var:
+        """The parts that an axis has, along an axis of their own in front of it."""
+        shape, axis = var.shape or (), placement.axis
+        rows = divide_size(shape[axis], placement.outer)
+        assert rows is not None, (var.describe(), placement)
+        return reshape(var, shape=Sizes((*shape[:axis], placement.outer, rows, *shape[axis + 1 :])))
+
+    def _joined(self, parts: Var, var: Var, axis: int) -> Var:
+        """Such parts of `var`, one after another again."""
+        shape = parts.shape or ()
+        joined = reshape(parts, shape=Sizes((*shape[:axis], multiply_sizes(shape[axis], shape[axis + 1]), *shape[axis + 2 :])))
+        return self._named(joined, var, "joined")
 
     def _to_or_from_shares(self, var: Var, placed: Placement, need: Placement) -> Var:
         if placed.kind is Kind.SHARES and need is REPLICATED:

@@ -1,0 +1,141 @@
+"""The rule that all workers run the same exchanges: none stands where one worker may run it and another not.
+
+What is fed and leads with rows is taken to be a worker's own, as its number of rows is, unless the program divides parameters
+(`Var.sharding`): then all workers are fed the same, as they are whatever has no rows.
+"""
+
+from collections.abc import Iterable
+
+from oarlock.errors import VerifyError
+from oarlock.ir.block import Block
+from oarlock.ir.operation import Op
+from oarlock.ir.program import Program
+from oarlock.ir.size import Size, names_in
+from oarlock.ir.traversal import walk_ops
+from oarlock.ir.var import Var
+from oarlock.registry.catalogue import Catalogue
+
+__all__ = ["verify_collective_order"]
+
+
+def verify_collective_order(program: Program, catalogue: Catalogue) -> None:
+    """Raise VerifyError for the first exchange in a block that workers may run a different number of times.
+
+    What is computed of equal values is equal. An exchange gives all workers the same, or each its own, as its operator says
+    (`on_workers`); so does what asks for the number of a worker. Ops of the outermost block run always, whatever is fetched.
+    """
+    inside = {op for block in program.blocks if block is not program.main for op in block.ops if _is_exchange(op, catalogue)}
+    if inside:
+        _Search(program, catalogue, inside).run()
+
+
+def _is_exchange(op: Op, catalogue: Catalogue) -> bool:
+    return catalogue.get(op.type).effects == "collective"
+
+
+def _names(var: Var) -> set[str]:
+    """The names in the sizes of a variable."""
+    return {name for size in var.shape or () for name in names_in(size)}
+
+
+class _Search:
+    def __init__(self, program: Program, catalogue: Catalogue, inside: set[Op]):
+        self.program = program
+        self.catalogue = catalogue
+        self.inside = inside
+        kept = program.persistables()
+        self.own: set[Var] = {var for var in kept if var.sharding is not None}  # those that may be another on another worker
+        self.own_sizes: set[str] = set()  # the names of sizes that may be
+        if not self.own:
+            with_rows = [var for var in program.main.inputs if var.shape is None or (var.shape and isinstance(var.shape[0], str))]
+            self.own.update(with_rows)
+            self.own_sizes = {name for var in with_rows for name in names_in((var.shape or ("?",))[0])}
+
+    def run(self) -> None:
+        self._settle(self.program.main)
+        self._require(self.program.main)
+
+    def _settle(self, block: Block) -> None:
+        """Find all that may differ in a block: what is carried or kept may differ by what comes later, so until nothing is added."""
+        before = -1
+        while before != len(self.own):
+            before = len(self.own)
+            for op in block.ops:
+                self._op(op)
+
+    def _op(self, op: Op) -> None:
+        operator = self.catalogue.get(op.type)
+        if op.blocks:
+            self._blocks(op)
+        elif operator.on_workers == "own" or (operator.on_workers is None and self._reads_own(op)):
+            self._add(op)
+
+    def _reads_own(self, op: Op) -> bool:
+        """Whether an op reads a value, or a size, of which each worker has its own. `size` reads that of one axis, others perhaps all."""
+        shapes = {slot.name for slot in self.catalogue.get(op.type).signature.inputs if slot.shape_only}
+        for name, vars in op.inputs.items():
+            for var in vars:
+                sizes = ("?",) if var.shape is None else var.shape
+                if op.type == "size":
+                    sizes = (sizes[int(op.attributes["axis"]) % len(sizes)],)  # type: ignore[call-overload]
+                if (var in self.own) if name not in shapes else self._differ(sizes):
+                    return True
+        return False
+
+    def _differ(self, sizes: Iterable[Size]) -> bool:
+        return any(size == "?" or not self.own_sizes.isdisjoint(names_in(size)) for size in sizes)
+
+    def _add(self, op: Op) -> None:
+        """Note that the results of an op may differ, and so the sizes that it makes."""
+        self.own.update(op.writes)
+        known = {name for var in op.reads for name in _names(var)}
+        self.own_sizes |= {name for var in op.writes for name in _names(var)} - known
+
+    def _blocks(self, op: Op) -> None:
+        flow = self.catalogue.get(op.type).block_flow
+        if flow is None:  # anyone's, of which nothing is known
+            if self._differs(op.reads):
+                self.own.update((*op.writes, *(var for each in walk_ops([op]) for var in each.writes if each is not op)))
+            for block in op.blocks:
+                self._settle(block)
+            return
+        found, before = flow(op), -1
+        while before != len(self.own):
+            before = len(self.own)
+            self._pass_on((outer, inner) for inner, outer in found.given)
+            for inside, following, initial, _ in found.carried:
+                self._pass_on(((initial, inside), (following, inside)))
+            for block in op.blocks:
+                self._settle(block)
+        self._pass_on((inner, outer) for inner, outer in found.returned)
+        for inside, _, _, final in found.carried:
+            self._pass_on([(inside, final)])
+        if self._differs(found.decided_by) or self._differ(found.lengths):
+            self._add(op)
+
+    def _pass_on(self, pairs: Iterable[tuple[Var, Var]]) -> None:
+        self.own.update(after for before, after in pairs if before in self.own)
+
+    def _differs(self, vars: Iterable[Var]) -> bool:
+        return not self.own.isdisjoint(vars)
+
+    def _require(self, block: Block) -> None:
+        for number, op in enumerate(block.ops):
+            if op.blocks and any(each in self.inside for each in walk_ops([op])):
+                flow = self.catalogue.get(op.type).block_flow
+                decided_by = op.reads if flow is None else flow(op).decided_by
+                why = next((var for var in decided_by if var in self.own), None)
+                if why is None and flow is not None and self._differ(flow(op).lengths):
+                    why = op.reads[0]
+                if why is not None:
+                    exchange = next(each for each in walk_ops([op]) if each in self.inside)
+                    raise VerifyError(
+                        f"{block.path}, op {number} ({op.type}): workers exchange tensors in its block ({exchange.type}), and may run it a "
+                        f'different number of times, as each has a "{why.name}" of its own: those that run it would wait for the others',
+                        location=exchange.location or op.location,
+                        given=[why.describe()],
+                        hint="decide by what all workers have alike, such as a mean over all rows, or exchange before and after the block",
+                        op=op.type,
+                    )
+                for inner in op.blocks:
+                    self._require(inner)
