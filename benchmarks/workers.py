@@ -7,8 +7,8 @@ in PyTorch, under DistributedDataParallel, and taken in by `ol.from_torch`, rewr
 same rows, and so must the losses agree. `rows` are those of each worker. Prints, for each model: the median time of a step of both, and the
 median ratio of neighbouring turns; the bytes that crossed the loopback device in a step, of which the least is what a ring sends, 2 (N - 1)
 times the gradients; how long it took from the program to the end of the first step, and DistributedDataParallel's; a step of one process
-alone, by the same plan; and the bytes of the optimizer's state on a worker, whole and by `ol.passes.shard_optimizer`, with its time of
-a step.
+alone, by the same plan and in PyTorch; and the bytes of the optimizer's state on a worker, whole and by `ol.passes.shard_optimizer`, with
+its time of a step.
 
 Bytes are those of all that this machine sends to itself: run it alone.
 """
@@ -100,7 +100,7 @@ def begin_oarlock(module: torch.nn.Module, given: torch.Tensor, label: torch.Ten
     model = ol.from_torch(module, given, dynamic="n")
     with model.program as program:
         classes = ol.layer.data("label", list(label.shape[1:]), "int64")
-        cost = ol.layer.mean(ol.layer.cross_entropy(model.output, classes))
+        cost = ol.layer.cross_entropy(model.output, classes)
         ol.optimizer.Adam(RATE).minimize(cost)
         program.targets = {"loss": cost}
     start = time.perf_counter()
@@ -234,7 +234,7 @@ def main() -> None:
         return work(arguments)
     alone = run(1, arguments)
     together = run(arguments.workers, arguments)
-    columns = f"{'':6}{'ms':>9}{'DDP ms':>9}{'ratio':>8}{'bytes':>8}{'DDP':>7}{'first s':>9}{'DDP s':>7}{'alone ms':>10}"
+    columns = f"{'':6}{'ms':>9}{'DDP ms':>9}{'ratio':>8}{'bytes':>8}{'DDP':>7}{'first s':>9}{'DDP s':>7}{'alone ms':>10}{'eager ms':>10}"
     print(f"{columns}{'state':>11}{'shares':>10}{'ms':>9}")
     for one, many in zip(alone, together, strict=True):
         times = many["times"]
@@ -248,6 +248,7 @@ def main() -> None:
         print(
             f"{many['model']:6}{ms['oarlock']:9.3f}{ms['torch']:9.3f}{ratio:8.3f}{share['oarlock']:8.3f}{share['torch']:7.3f}"
             f"{many['first']['oarlock']:9.2f}{many['first']['torch']:7.2f}{statistics.median(one['times']['oarlock']) * 1e3:10.3f}"
+            f"{statistics.median(one['times']['torch']) * 1e3:10.3f}"
             f"{many['state']['oarlock']:11,}{many['state']['in_shares']:10,}{ms['in_shares']:9.3f}"
         )
     return None

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from oarlock.ir.attribute import Sizes
+from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.shape_rules import require_axes
 from oarlock.ir.size import Size, divide, names_in
@@ -15,9 +16,12 @@ from oarlock.registry.axes import axes_alone
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 
-__all__ = ["decide", "whole"]
+__all__ = ["EXACT", "decide", "whole"]
 
-_SUMS = {"add", "assign", "neg", "reduce_sum", "stop_gradient", "subtract", "sum", "sum_to_shape"}
+EXACT = (DType.FLOAT32, DType.FLOAT64)
+"""Dtypes in which sums of many rows are as good as they are; sums of others are made in float32."""
+
+_SUMS = {"add", "assign", "mean", "neg", "reduce_sum", "stop_gradient", "subtract", "sum", "sum_to_shape"}
 _MOVES = {"concat", "flip", "matrix_transpose", "narrow", "reshape", "reshape_like", "roll", "slice", "slice_dx", "transpose", "view"}
 _LINEAR = _SUMS | _MOVES
 """Operators whose result is the sum over the workers of their results, where each input is such a sum."""
@@ -90,7 +94,8 @@ def _by_rows(op: Op, operator: Operator, have: Mapping[Var, Placement], data: li
             written = "random" if op.type in _RANDOM else ""
             return Decision(needs, gives, written) if not written or place == Place(0) else None  # type: ignore[arg-type]
     if op.type in ("mean", "mean_dx") and (place := _reduced(op, placed)) is not None and isinstance(place.outer, int):
-        return Decision(needs, dict.fromkeys(op.writes, REPLICATED if op.type == "mean" else sharded(*place)), op.type)
+        given = sharded(*place) if op.type == "mean_dx" else PARTIAL if op.writes[0].dtype in EXACT else REPLICATED
+        return Decision(needs, dict.fromkeys(op.writes, given), op.type)
     if _sums(op, operator, placed, data):
         return Decision(needs, dict.fromkeys(op.writes, PARTIAL))
     if op.type == "numel" or (op.type == "size" and _axis(op, shapes[0]) == placed[shapes[0]].axis):

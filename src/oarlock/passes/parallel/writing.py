@@ -32,6 +32,7 @@ from oarlock.op.told_shape import size
 from oarlock.passes.parallel.analysis import Analysis
 from oarlock.passes.parallel.placement import PARTIAL, REPLICATED, Kind, Placement, rows_of, sharded, share_of
 from oarlock.passes.parallel.rows_of_workers import RowsOfWorkers, free_name, written_into
+from oarlock.passes.parallel.rules import EXACT
 from oarlock.passes.parallel.share_writing import SHARE_WAYS
 from oarlock.registry.catalogue import standard
 from oarlock.registry.creator import append_op
@@ -39,7 +40,6 @@ from oarlock.registry.creator import append_op
 __all__ = ["Writing"]
 
 _PARTS = (Kind.PARTIAL, Kind.SHARES)
-_EXACT = (DType.FLOAT32, DType.FLOAT64)  # in which sums of many rows are as good as they are
 
 
 class Writing:
@@ -56,7 +56,7 @@ class Writing:
         self.shapes = {var: var.shape for var in self.placed}  # before sizes are called by the names of the rows of all
         for var, placement in self.placed.items():
             self._take_share(var, placement)
-        self.waiting: dict[Block, list[Var]] = defaultdict(list)
+        self.waiting: dict[tuple[Block, Role], list[Var]] = defaultdict(list)
         self.count = 0
         self._find_rows()
 
@@ -137,15 +137,18 @@ class Writing:
     # Partial sums, several in one op
 
     def _sum_later(self, var: Var) -> None:
-        """Let the workers exchange a partial sum with others, when these are enough, or when it is asked for."""
-        waiting = self.waiting[var.block]
-        if waiting and (waiting[0].dtype is not var.dtype or sum(map(_bytes, (*waiting, var))) > self.bucket_bytes):
-            self._sum(var.block)
-        self.waiting[var.block].append(var)
+        """Let the workers exchange a partial sum with others of its role, when these are enough, or when it is asked for.
 
-    def _sum(self, block: Block) -> None:
-        vars = self.waiting.pop(block)
-        with written_into(block, vars[0].op.role if vars[0].op else Role.FORWARD):
+        So who evaluates a program computes no gradients.
+        """
+        waiting = self.waiting[_place_of(var)]
+        if waiting and (waiting[0].dtype is not var.dtype or sum(map(_bytes, (*waiting, var))) > self.bucket_bytes):
+            self._sum(*_place_of(var))
+        self.waiting[_place_of(var)].append(var)
+
+    def _sum(self, block: Block, role: Role) -> None:
+        vars = self.waiting.pop((block, role))
+        with written_into(block, role):
             sums = all_reduce(vars)
         self.count += 1
         for var, total in zip(vars, sums, strict=True):
@@ -164,9 +167,9 @@ class Writing:
             return var
         if (var, need) not in self.converted:
             if placed is PARTIAL and need is REPLICATED:
-                if var not in self.waiting[var.block]:
+                if var not in self.waiting[_place_of(var)]:
                     self._sum_later(var)
-                self._sum(var.block)
+                self._sum(*_place_of(var))
             else:
                 with written_into(var.block, self.program.writing[0]):
                     made = self._converted(var, placed, need)
@@ -314,18 +317,19 @@ class Writing:
             return cast(count, dtype=dtype)
 
     def _mean(self, op: Op) -> None:
+        """Each worker gives its sum by the number of all, so a cost is exchanged late. Other dtypes are summed in float32."""
         (x,), (y,) = op.inputs["x"], op.writes
-        exact = y.dtype if y.dtype in _EXACT else DType.FLOAT32
+        exact = y.dtype if y.dtype in EXACT else DType.FLOAT32
         with written_into(op.block, op.role):
             summed = reduce_sum(
                 x if x.dtype is exact else cast(x, dtype=exact), axis=op.attributes.get("axis"), keepdim=op.attributes["keepdim"]
             )
-            self.placed[summed] = PARTIAL
-            total = self._convert(summed, REPLICATED)
             count = self._elements(op, x, exact)
             if exact is y.dtype:
-                self.define(op, "divide", {"x": total, "y": count})
+                self.define(op, "divide", {"x": summed, "y": count})
             else:
+                self.placed[summed] = PARTIAL
+                total = self._convert(summed, REPLICATED)
                 self.define(op, "cast", {"x": divide(total, count)}, {"dtype": y.dtype})
 
     def _mean_gradient(self, op: Op) -> None:
@@ -353,6 +357,11 @@ _WAYS: dict[str, Callable[[Writing, Op], None]] = {
     "sync_batch_norm": Writing._synchronized,
     "random": Writing._random,
 }
+
+
+def _place_of(var: Var) -> tuple[Block, Role]:
+    """The block of a variable, and the role of the op that computes it."""
+    return var.block, var.op.role if var.op else Role.FORWARD
 
 
 def _bytes(var: Var) -> int:
