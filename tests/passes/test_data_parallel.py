@@ -164,3 +164,20 @@ def test_an_imported_transformer_exchanges_gradients_in_one_op():
     program = build()
     assert data_parallel(program) == 2  # the cost, and all gradients
     assert gathered(program) == []
+
+
+def test_a_cost_is_whole_for_who_fetches_it_though_it_is_no_target():
+    (feeds,) = batches_of(of_classes, [[3, 2]])
+
+    def work(workers) -> float:
+        program, scope = digits(), ol.Scope()
+        cost, program.targets = program.targets["loss"], {}
+        data_parallel(program)
+        ol.init(program, scope)
+        (value,) = ol.Executor(workers=workers).run(
+            program, feeds[workers.index], [program.main.var(cost.name.removesuffix(".part"))], scope=scope
+        )
+        return float(value)
+
+    first, second = run_together(2, work)
+    assert first == second

@@ -4,6 +4,6 @@
     PYTHONPATH=src:tests python -m worker_failures --kills 4 --stops 0 --workers 3 --shard-optimizer
 
 Each failure is a job of its own: `oarlock train --workers N` in a new folder. A job that stands still for two minutes, ends otherwise, or
-leaves a process or an open port behind, has failed too. A stop takes about a minute: half of it until the others notice, half until
+leaves a process behind, has failed too. A stop takes about a minute: half of it until the others notice, half until
 torchrun ends by force what does not answer.
 """

@@ -91,6 +91,8 @@ class Writing:
             for var in self.program.targets.values():
                 if self._is_no_value(var):
                     self._convert(var, REPLICATED)
+        for place in [place for place, vars in self.waiting.items() if vars and place[0] is block]:
+            self._sum(*place)
         for op in tail:
             needs = self.decisions[op].needs
             op.inputs = {slot: tuple(self._convert(var, needs[var]) for var in vars) for slot, vars in op.inputs.items()}
@@ -127,12 +129,15 @@ class Writing:
         Layout.of(op).write()
 
     def _wanted_whole(self) -> set[Var]:
-        """The partial sums that somebody needs whole."""
+        """The partial sums that somebody needs whole; and means, such as a cost, which people ask for though no op does."""
         wanted = {var for decision in self.decisions.values() for var, need in decision.needs.items() if need.kind not in _PARTS}
         for op, decision in self.decisions.items():
             for body in op.blocks:
                 wanted |= {var for var, need in zip(body.outputs, decision.outputs, strict=True) if need.kind not in _PARTS}
-        return wanted | set(self.program.targets.values())
+        means = {
+            var for op, decision in self.decisions.items() if decision.written == "mean" and op.role is Role.FORWARD for var in op.writes
+        }
+        return wanted | means | set(self.program.targets.values())
 
     # Partial sums, several in one op
 
