@@ -13,6 +13,7 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as distributed
+from torch.distributed import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
 from oarlock.errors import ArgumentError, WorkerError
@@ -198,7 +199,7 @@ def connect(*, timeout: float = 30.0, backend: str | None = None) -> Workers:
     return _connected
 
 
-def _store_of_this_start(store: distributed.Store, rank: int, count: int) -> distributed.Store:
+def _store_of_this_start(store: Store, rank: int, count: int) -> Store:
     """A part of `store` that is these workers' own. Raises RuntimeError where one of them does not come.
 
     torchrun keeps one store for all its restarts, so a worker might find in it the address of one that has ended. Here each worker asks
@@ -209,7 +210,7 @@ def _store_of_this_start(store: distributed.Store, rank: int, count: int) -> dis
         store.set(f"oarlock/asks/{rank}", own)
         chosen = store.get(f"oarlock/answer/{own}").decode()
         store.set(f"oarlock/knows/{chosen}/{rank}", "")
-        return distributed.PrefixStore(chosen, store)
+        return PrefixStore(chosen, store)
     until, missing = time.monotonic() + _TO_COME.total_seconds(), set(range(1, count))
     while missing:
         for other in sorted(missing):
@@ -220,7 +221,7 @@ def _store_of_this_start(store: distributed.Store, rank: int, count: int) -> dis
         if missing and time.monotonic() > until:
             raise RuntimeError(f"worker {min(missing)} of {count} did not come in {_TO_COME.total_seconds():.0f} s")
         time.sleep(0.01)
-    return distributed.PrefixStore(own, store)
+    return PrefixStore(own, store)
 
 
 def disconnect() -> None:

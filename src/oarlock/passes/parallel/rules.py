@@ -94,7 +94,7 @@ def _by_rows(op: Op, operator: Operator, have: Mapping[Var, Placement], data: li
             written = "random" if op.type in _RANDOM else ""
             return Decision(needs, gives, written) if not written or place == Place(0) else None  # type: ignore[arg-type]
     if op.type in ("mean", "mean_dx") and (place := _reduced(op, placed)) is not None and isinstance(place.outer, int):
-        given = sharded(*place) if op.type == "mean_dx" else PARTIAL if op.writes[0].dtype in EXACT else REPLICATED
+        given = sharded(*place) if op.type == "mean_dx" else PARTIAL if op.writes[0].dtype in EXACT else REPLICATED  # type: ignore[arg-type]
         return Decision(needs, dict.fromkeys(op.writes, given), op.type)
     if _sums(op, operator, placed, data):
         return Decision(needs, dict.fromkeys(op.writes, PARTIAL))
@@ -131,7 +131,7 @@ def _given(var: Var, place: Place, symbol: str) -> Placement | None:
     if axes_with(var.shape, symbol) != [place.axis] or not isinstance(place.outer, int):
         return None
     rows = divide((var.shape or ())[place.axis], place.outer)
-    return sharded(*place) if rows is not None and is_multiple(rows, symbol) else None
+    return sharded(*place) if rows is not None and is_multiple(rows, symbol) else None  # type: ignore[arg-type]
 
 
 def _after(op: Op, operator: Operator, symbol: str, placed: dict[Var, Place], data: list[Var], shapes: list[Var]) -> Place | None:
