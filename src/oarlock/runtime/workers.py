@@ -13,7 +13,7 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as distributed
-from torch.distributed import PrefixStore, Store
+from torch.distributed import PrefixStore, Store  # type: ignore[attr-defined]  public, though its list of names lacks them
 from torch.distributed.rendezvous import rendezvous
 
 from oarlock.errors import ArgumentError, WorkerError
