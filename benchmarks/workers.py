@@ -182,7 +182,7 @@ def _seconds(step: Step, count: int) -> float:
 
 def _agreed(workers: Workers, number: float) -> int:
     """The least of the numbers of all workers, as a count from 1."""
-    return max(1, int(workers.all_reduce([torch.tensor([number])], "min")[0]))
+    return max(1, workers.least(int(number)))
 
 
 def _means(workers: Workers, numbers: list[float]) -> list[float]:

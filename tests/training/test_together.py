@@ -1,6 +1,5 @@
 """Runs of several workers: the parameters of one, a folder that one of them keeps, and what happens when one ends."""
 
-import json
 import os
 import socket
 import subprocess
@@ -11,6 +10,7 @@ import numpy
 import pytest
 import torch
 from thread_workers import run_together
+from worker_failures.jobs import steps_in
 
 import oarlock as ol
 from oarlock.training.batches import Batches, part_of
@@ -53,11 +53,6 @@ def unbroken_in_shares(tmp_path_factory) -> Path:
 def values_of(folder: Path) -> dict[str, numpy.ndarray]:
     scope = load_run(folder).scope
     return {name: scope[name].numpy() for name in scope}
-
-
-def steps_in(folder: Path) -> list[dict]:
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    return [{name: value for name, value in line.items() if name != "time"} for line in lines if "environment" not in line]
 
 
 def test_two_workers_have_the_parameters_and_the_history_of_one(unbroken, tmp_path):

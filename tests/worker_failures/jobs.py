@@ -13,7 +13,7 @@ import numpy
 
 from oarlock.training.run_folder import load_run
 
-__all__ = ["Failure", "draw", "end_of", "fault_of"]
+__all__ = ["Failure", "draw", "end_of", "fault_of", "steps_in"]
 
 _SCRIPT = Path(__file__).with_name("script.py")
 _STEPS = 18  # of 2 epochs of 1,347 rows, 150 at a time
@@ -81,13 +81,14 @@ def fault_of(folder: Path, unbroken: Path) -> str:
     names = [name for name in expected if numpy.asarray(expected[name]).tobytes() != numpy.asarray(found[name]).tobytes()]
     if names or len(list(expected)) != len(list(found)):
         return f"other bits: {names}"
-    if _steps_in(folder) != _steps_in(unbroken):
+    if steps_in(folder) != steps_in(unbroken):
         return "the log differs"
     left = [path.name for path in (folder / "checkpoints").iterdir() if path.name.startswith(".")]
     return f"{left[0]} was left behind" if left else ""
 
 
-def _steps_in(folder: Path) -> list[dict]:
+def steps_in(folder: Path) -> list[dict]:
+    """The steps and epochs that a run has logged, but for when that was."""
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     return [{name: value for name, value in line.items() if name != "time"} for line in lines if "environment" not in line]
 

@@ -10,15 +10,13 @@ import oarlock.op.update  # noqa: F401  training programs use its operators
 from oarlock.cli.imported_operators import Imports
 from oarlock.cli.program_file import read_program_file
 from oarlock.cli.untrusted_run import Untrusted
-from oarlock.errors import ArgumentError
 from oarlock.ir.diff import diff_programs
 from oarlock.ir.printer import format_program
 from oarlock.ir.program import Program
 from oarlock.passes.parallel.rewrite import data_parallel, tensor_parallel
 from oarlock.passes.parallel.sharded_optimizer import shard_optimizer
-from oarlock.passes.pipeline import PASSES, apply
+from oarlock.passes.pipeline import apply, require_passes
 from oarlock.registry.catalogue import standard
-from oarlock.suggestions import did_you_mean
 
 __all__ = ["opt"]
 
@@ -47,15 +45,10 @@ def opt(
 
     How often each applied goes to the standard error, so that the program may be written to a file, and read again.
     """
-    known = (*PASSES, *_FOR_WORKERS)
-    for name in passes:
-        if name not in known:
-            raise ArgumentError(
-                f'there is no pass "{name:.80}"', given=[f"the passes are {', '.join(known)}"], hint=did_you_mean(name, known)
-            )
+    names = require_passes(passes, _FOR_WORKERS)
     program = read_program_file(path, untrusted=untrusted)
     before = program.clone()
-    for name in passes:
+    for name in names:
         count = _FOR_WORKERS[name](program, workers) if name in _FOR_WORKERS else apply(name, program, standard)
         typer.echo(f"{name}: {count}", err=True)
     if diff:

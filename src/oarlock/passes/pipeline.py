@@ -82,17 +82,18 @@ def optimize(
     return applied
 
 
-def require_passes(names: Iterable[str]) -> tuple[str, ...]:
-    """The passes of these names. Raises ArgumentError for a name that no pass has; an old name warns."""
+def require_passes(names: Iterable[str], others: Iterable[str] = ()) -> tuple[str, ...]:
+    """The passes of these names, or of `others`. Raises ArgumentError for a name that no pass has; an old name warns."""
+    there = (*PASSES, *others)
     known = []
     for name in names:  # not a comprehension, which is a frame more to Python 3.11
         known.append(renamed("pass", name, OLD_PASSES))
-    unknown = [name for name in known if name not in PASSES]
+    unknown = [name for name in known if name not in there]
     if unknown:
         raise ArgumentError(
             f'there is no pass "{unknown[0]:.80}"',
-            given=[f"the passes are {', '.join(PASSES)}"],
-            hint=did_you_mean(unknown[0], PASSES),
+            given=[f"the passes are {', '.join(there)}"],
+            hint=did_you_mean(unknown[0], there),
         )
     return tuple(known)
 

@@ -14,6 +14,7 @@ from oarlock.ir.size import Size, names_in
 from oarlock.ir.traversal import walk_ops
 from oarlock.ir.var import Var
 from oarlock.registry.catalogue import Catalogue
+from oarlock.registry.collective import is_collective
 
 __all__ = ["verify_collective_order"]
 
@@ -24,13 +25,8 @@ def verify_collective_order(program: Program, catalogue: Catalogue) -> None:
     What is computed of equal values is equal. An exchange gives all workers the same, or each its own, as its operator says
     (`on_workers`); so does what asks for the number of a worker. Ops of the outermost block run always, whatever is fetched.
     """
-    inside = {op for block in program.blocks if block is not program.main for op in block.ops if _is_exchange(op, catalogue)}
-    if inside:
-        _Search(program, catalogue, inside).run()
-
-
-def _is_exchange(op: Op, catalogue: Catalogue) -> bool:
-    return catalogue.get(op.type).effects == "collective"
+    if any(op.blocks and is_collective(op, catalogue) for op in program.main.ops):
+        _Search(program, catalogue).run()
 
 
 def _names(var: Var) -> set[str]:
@@ -39,10 +35,9 @@ def _names(var: Var) -> set[str]:
 
 
 class _Search:
-    def __init__(self, program: Program, catalogue: Catalogue, inside: set[Op]):
+    def __init__(self, program: Program, catalogue: Catalogue):
         self.program = program
         self.catalogue = catalogue
-        self.inside = inside
         kept = program.persistables()
         self.own: set[Var] = {var for var in kept if var.sharding is not None}  # those that may be another on another worker
         self.own_sizes: set[str] = set()  # the names of sizes that may be
@@ -58,10 +53,14 @@ class _Search:
     def _settle(self, block: Block) -> None:
         """Find all that may differ in a block: what is carried or kept may differ by what comes later, so until nothing is added."""
         before = -1
-        while before != len(self.own):
-            before = len(self.own)
+        while before != self._found:
+            before = self._found
             for op in block.ops:
                 self._op(op)
+
+    @property
+    def _found(self) -> int:
+        return len(self.own) + len(self.own_sizes)
 
     def _op(self, op: Op) -> None:
         operator = self.catalogue.get(op.type)
@@ -100,8 +99,8 @@ class _Search:
                 self._settle(block)
             return
         found, before = flow(op), -1
-        while before != len(self.own):
-            before = len(self.own)
+        while before != self._found:
+            before = self._found
             self._pass_on((outer, inner) for inner, outer in found.given)
             for inside, following, initial, _ in found.carried:
                 self._pass_on(((initial, inside), (following, inside)))
@@ -121,14 +120,14 @@ class _Search:
 
     def _require(self, block: Block) -> None:
         for number, op in enumerate(block.ops):
-            if op.blocks and any(each in self.inside for each in walk_ops([op])):
+            if op.blocks and is_collective(op, self.catalogue):
                 flow = self.catalogue.get(op.type).block_flow
                 decided_by = op.reads if flow is None else flow(op).decided_by
                 why = next((var for var in decided_by if var in self.own), None)
                 if why is None and flow is not None and self._differ(flow(op).lengths):
                     why = op.reads[0]
                 if why is not None:
-                    exchange = next(each for each in walk_ops([op]) if each in self.inside)
+                    exchange = next(each for each in walk_ops([op]) if self.catalogue.get(each.type).effects == "collective")
                     raise VerifyError(
                         f"{block.path}, op {number} ({op.type}): workers exchange tensors in its block ({exchange.type}), and may run it a "
                         f'different number of times, as each has a "{why.name}" of its own: those that run it would wait for the others',

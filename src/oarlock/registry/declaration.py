@@ -36,8 +36,9 @@ if typing.TYPE_CHECKING:
 __all__ = ["OnWorkers", "Operator", "Rounding"]
 
 Rounding = Literal["layout", "place"]
-OnWorkers = Literal["same", "own"]
 """The influences on the bits of a result, beside the values that it is computed of: see `operator`."""
+OnWorkers = Literal["same", "own"]
+"""The results that workers get who give the same, or whatever each gives: see `operator`."""
 
 
 class Operator(CallingConvention):

@@ -52,9 +52,13 @@ class Workers:
         """Equal parts of the rows of each worker, of which this one gets those that are for it."""
         return tensor
 
+    def least(self, number: int) -> int:
+        """The least of the numbers of all workers."""
+        return number if self.count == 1 else int(self.all_reduce([torch.tensor([number])], "min")[0])
+
     def any_says(self, flag: bool) -> bool:
         """Whether `flag` is true of one of the workers, at least."""
-        return flag if self.count == 1 else bool(self.all_reduce([torch.tensor([int(flag)])], "max")[0])
+        return not self.least(int(not flag))
 
 
 _ALONE = Workers()

@@ -16,7 +16,6 @@ from oarlock.runtime.executor import Executor
 from oarlock.runtime.not_finite import Kind, Origin, describe_range, find_origin, kind_of
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.scope import Scope
-from oarlock.runtime.workers import Workers
 from oarlock.training.batches import Batch
 from oarlock.training.metrics import Means
 from oarlock.training.state_copy import StateCopy
@@ -69,7 +68,7 @@ class LastGood:
     def accepts(self, batch: Batch, numbers: dict[str, float]) -> bool:
         """Whether a step on `batch`, whose targets are `numbers`, may have been good; what it was is known from now on."""
         if not self._since:
-            self._most = _least(self._workers, max(1, _MOST_BYTES // (_bytes_of(batch.feed) + 1000)))
+            self._most = self._workers.least(max(1, _MOST_BYTES // (_bytes_of(batch.feed) + 1000)))
             self._due = min(_STEPS, self._most)
         self._since.append((batch, numbers))
         if not math.isfinite(numbers.get(self._loss, 0.0)):
@@ -200,11 +199,6 @@ def _made_by(origin: Origin, message: str) -> NotFiniteError:
         hint=_HINT,
         op=op.type,
     )
-
-
-def _least(workers: Workers, number: int) -> int:
-    """The least of the numbers of all workers."""
-    return number if workers.count == 1 else int(workers.all_reduce([torch.tensor([number])], "min")[0])
 
 
 def _tensor(value: object) -> torch.Tensor:

@@ -49,7 +49,7 @@ def require_one_start(workers: Workers, program: Program, steps: int) -> None:
             given=[f"worker 0 and worker {other}: {difference}"],
             hint="start the same script, of the same version, on all of them",
         )
-    lowest, highest = (int(workers.all_reduce([torch.tensor([steps])], op)[0]) for op in ("min", "max"))
+    lowest, highest = workers.least(steps), -workers.least(-steps)
     if lowest != highest:
         raise WorkerError(
             f"the workers go on after different steps: from {lowest} to {highest}",

@@ -85,7 +85,7 @@ def _by_rows(op: Op, operator: Operator, have: Mapping[Var, Placement], data: li
     if symbol is None:
         return None
     placed = {var: place for var in (*data, *shapes) if (place := _place(var, have[var], symbol)) is not None}
-    needs = {var: sharded(*placed[var]) if var in placed else REPLICATED for var in op.reads}  # type: ignore[arg-type]
+    needs = {var: _sharded(placed[var]) if var in placed else REPLICATED for var in op.reads}
     needs |= {var: PARTIAL for var in shapes if have[var] is PARTIAL and var not in data}
     place = _after(op, operator, symbol, placed, data, shapes)
     if place is not None:
@@ -93,8 +93,8 @@ def _by_rows(op: Op, operator: Operator, have: Mapping[Var, Placement], data: li
         if None not in gives.values():
             written = "random" if op.type in _RANDOM else ""
             return Decision(needs, gives, written) if not written or place == Place(0) else None  # type: ignore[arg-type]
-    if op.type in ("mean", "mean_dx") and (place := _reduced(op, placed)) is not None and isinstance(place.outer, int):
-        given = sharded(*place) if op.type == "mean_dx" else PARTIAL if op.writes[0].dtype in EXACT else REPLICATED  # type: ignore[arg-type]
+    if op.type in ("mean", "mean_dx") and (place := _reduced(op, placed)) is not None:
+        given = _sharded(place) if op.type == "mean_dx" else PARTIAL if op.writes[0].dtype in EXACT else REPLICATED
         return Decision(needs, dict.fromkeys(op.writes, given), op.type)
     if _sums(op, operator, placed, data):
         return Decision(needs, dict.fromkeys(op.writes, PARTIAL))
@@ -131,7 +131,12 @@ def _given(var: Var, place: Place, symbol: str) -> Placement | None:
     if axes_with(var.shape, symbol) != [place.axis] or not isinstance(place.outer, int):
         return None
     rows = divide((var.shape or ())[place.axis], place.outer)
-    return sharded(*place) if rows is not None and is_multiple(rows, symbol) else None  # type: ignore[arg-type]
+    return _sharded(place) if rows is not None and is_multiple(rows, symbol) else None
+
+
+def _sharded(place: Place) -> Placement:
+    assert isinstance(place.outer, int), "no variable is placed otherwise"
+    return sharded(place.axis, place.outer)
 
 
 def _after(op: Op, operator: Operator, symbol: str, placed: dict[Var, Place], data: list[Var], shapes: list[Var]) -> Place | None:

@@ -11,7 +11,7 @@ from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
 from oarlock.ir.shape_rules import require_axes
 from oarlock.ir.sharding import Sharding
-from oarlock.ir.size import Shape, Size, names_in, rename
+from oarlock.ir.size import Size, names_in, rename
 from oarlock.ir.size import divide as divide_size
 from oarlock.ir.size import multiply as multiply_sizes
 from oarlock.ir.traversal import inner_blocks
@@ -144,7 +144,7 @@ class Writing:
     def _sum_later(self, var: Var) -> None:
         """Let the workers exchange a partial sum with others of its role, when these are enough, or when it is asked for.
 
-        So who evaluates a program computes no gradients.
+        So what the forward pass exchanges waits for no gradient.
         """
         waiting = self.waiting[_place_of(var)]
         if waiting and (waiting[0].dtype is not var.dtype or sum(map(_bytes, (*waiting, var))) > self.bucket_bytes):
@@ -194,7 +194,7 @@ class Writing:
         if placed is PARTIAL:
             return self._convert(self._convert(var, REPLICATED), need)
         if placed is REPLICATED:
-            return self._own_part(var, self.shapes.get(var, var.shape) or (), need)
+            return self._own_part(var, (self.shapes.get(var) or var.shape)[need.axis], need)  # type: ignore[index]
         if placed.outer != 1 and need is REPLICATED:
             parts = self._in_parts(var, placed)
             self.placed[parts] = sharded(placed.axis + 1)
@@ -204,17 +204,16 @@ class Writing:
             counts, whole = rows.counts, rows.whole
             self.count += 1
             return self._named(all_gather(var, counts, whole, axis=placed.axis), var, "all")
-        return self._own_part(self._convert(var, REPLICATED), var.shape or (), need)
+        return self._own_part(self._convert(var, REPLICATED), var.shape[need.axis], need)  # type: ignore[index]
 
-    def _own_part(self, whole: Var, shape: Shape, need: Placement) -> Var:
-        """The rows of this worker of what is whole, which is then of this shape."""
+    def _own_part(self, whole: Var, rows: Size, need: Placement) -> Var:
+        """The part that this worker has of what is whole: so many `rows` along the axis."""
         if need.outer != 1:
-            parts = self._in_parts(whole, need)
-            rows = divide_size(shape[need.axis], need.outer)
-            return self._joined(
-                self._own_part(parts, (*shape[: need.axis], need.outer, rows or 0), sharded(need.axis + 1)), whole, need.axis
-            )
-        told = self.rows.get(shape[need.axis], whole.block)
+            inside = divide_size(rows, need.outer)
+            assert inside is not None, (whole.describe(), need)
+            own = self._own_part(self._in_parts(whole, need), inside, sharded(need.axis + 1))
+            return self._joined(own, whole, need.axis)
+        told = self.rows.get(rows, whole.block)
         counts, own = told.counts, told.own
         return self._named(shard(whole, counts, own, axis=need.axis), whole, "own")
 
