@@ -48,6 +48,16 @@ def test_a_gpu_has_a_number(index):
         ol.GPUPlace(index)
 
 
+def test_each_worker_on_a_machine_has_a_gpu_of_its_own(monkeypatch):
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    assert ol.GPUPlace.of_worker() == ol.GPUPlace(0)
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    assert ol.GPUPlace.of_worker() == ol.GPUPlace(3)
+    monkeypatch.setenv("LOCAL_RANK", "-1")
+    with pytest.raises(ol.ArgumentError, match=r"LOCAL_RANK is the number of a worker on its machine, not '-1'"):
+        ol.GPUPlace.of_worker()
+
+
 def test_a_place_of_a_users_own_runs_programs():
     program, y = doubled()
     executor = ol.Executor(XeonPhiPlace(1))

@@ -29,17 +29,20 @@ def start(count: int, *arguments: str) -> list[subprocess.Popen]:
     port = str(free_port())
     common = os.environ | {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, str(SCRIPT), *arguments]
-    return [subprocess.Popen(command, env=common | {"RANK": str(rank)}, stderr=subprocess.PIPE) for rank in range(count)]
+    return [subprocess.Popen(command, env=common | {"RANK": str(rank), "LOCAL_RANK": str(rank)}, stderr=subprocess.PIPE) for rank in range(count)]
+
+
+def results_of(folder: Path, processes: list[subprocess.Popen]) -> list[dict[str, numpy.ndarray]]:
+    for process in processes:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors.decode()
+    return [dict(numpy.load(folder / f"{rank}.npz")) for rank in range(len(processes))]
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory) -> list[dict[str, numpy.ndarray]]:
     folder = tmp_path_factory.mktemp("workers")
-    processes = start(2, str(folder))
-    for process in processes:
-        _, errors = process.communicate(timeout=120)
-        assert process.returncode == 0, errors.decode()
-    return [dict(numpy.load(folder / f"{rank}.npz")) for rank in range(2)]
+    return results_of(folder, start(2, str(folder)))
 
 
 def test_workers_that_are_started_again_find_nothing_of_those_before():
@@ -77,6 +80,7 @@ def test_every_exchange_gives_each_worker_its_own(results):
         for name, value in whole.items():
             numpy.testing.assert_array_equal(each[name], value)
         numpy.testing.assert_array_equal(each["scattered"], numpy.full((2, 2), 3.0))
+        assert each["least"] == 5
     numpy.testing.assert_array_equal(first["unevenly"], [3.0])
     numpy.testing.assert_array_equal(second["unevenly"], [3.0, 3.0])
     numpy.testing.assert_array_equal(first["swapped"], [0.0, 10.0])
@@ -89,6 +93,28 @@ def test_parameters_and_their_state_are_the_same_bits_on_every_worker(results):
     assert len(names) > 8
     for name in names:
         assert first[name].tobytes() == second[name].tobytes(), name
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+def test_one_worker_that_nccl_connects_is_a_process_alone(tmp_path):
+    """By every exchange, and in the bits that it trains to."""
+    joined, apart = tmp_path / "joined", tmp_path / "apart"
+    for folder in (joined, apart):
+        folder.mkdir()
+    alone = [subprocess.Popen([sys.executable, str(SCRIPT), str(apart), "gpu"], stderr=subprocess.PIPE)]
+    (expected,), (found,) = results_of(apart, alone), results_of(joined, start(1, str(joined), "gpu"))
+    assert len(expected) > 18
+    for name, value in expected.items():
+        numpy.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there are no two GPUs")
+def test_workers_at_gpus_have_the_parameters_of_workers_at_processors(results, tmp_path):
+    for at_gpu, expected in zip(results_of(tmp_path, start(2, str(tmp_path), "gpu")), results, strict=True):
+        for name, value in expected.items():
+            if name.startswith("exchange."):
+                numpy.testing.assert_array_equal(at_gpu[name], value, err_msg=name)
+            assert numpy.isfinite(at_gpu[name]).all()
 
 
 def test_a_process_that_nobody_started_with_others_is_a_worker_alone():

@@ -45,7 +45,7 @@ def _place_of(text: str | None) -> Place | None:
     name, _, index = text.partition(":")
     if name != "gpu" or not (index or "0").isdecimal() or text.endswith(":"):
         raise ArgumentError(f"--place is cpu, gpu, or gpu:1 for the second one, not {text!r:.60}")
-    return GPUPlace(int(index or 0))
+    return GPUPlace(int(index)) if index else GPUPlace.of_worker()
 
 
 def refuse_arguments(words: Sequence[str]) -> None:

@@ -1,5 +1,6 @@
 """Where a program runs."""
 
+import os
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -62,6 +63,17 @@ class GPUPlace(Place):
     def __post_init__(self) -> None:
         if not isinstance(self.index, int) or isinstance(self.index, bool) or self.index < 0:
             raise ArgumentError(f"a GPU has a number from 0, not {self.index!r:.60}", location=here())
+
+    @classmethod
+    def of_worker(cls) -> "GPUPlace":
+        """The GPU of this process: of the workers on one machine, each has its own, by LOCAL_RANK, as torchrun sets it; else the first.
+
+        Raises ArgumentError where LOCAL_RANK is no number from 0.
+        """
+        given = os.environ.get("LOCAL_RANK", "0")
+        if not given.isdecimal():
+            raise ArgumentError(f"LOCAL_RANK is the number of a worker on its machine, not {given!r:.60}", location=here())
+        return cls(int(given))
 
     def require_there(self) -> None:
         count = torch.cuda.device_count()
