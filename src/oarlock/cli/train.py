@@ -102,7 +102,7 @@ def train(
 
     [bold]oarlock train model.py --config train.toml --set train.lr=3e-4 --set hidden=32[/]
 
-    [bold]--workers 2[/] trains by two processes; [bold]torchrun ... -m oarlock train ...[/] by those of several machines.
+    [bold]--workers 2[/] trains by two processes; [bold]torchrun ... -m oarlock -- train ...[/] by those of several machines.
 
     Ctrl-C saves what was trained so far, and says how to go on. With [bold]--untrusted[/] nothing is shown until the run has ended,
     and a run that takes more than two seconds to hand back what it trained is ended without.

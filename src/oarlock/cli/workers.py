@@ -21,13 +21,14 @@ def start_workers(count: int) -> None:
     """Become torchrun, which runs this command by `count` workers; nothing where this is one of them already.
 
     When a worker ends, it ends the others and starts all again, a few times: a run in a folder goes on from its last checkpoint then.
-    Several machines are for torchrun itself: `torchrun --nnodes 2 ... -m oarlock train ...`. Raises ArgumentError.
+    Several machines are for torchrun itself: `torchrun --nnodes 2 ... -m oarlock -- train ...`, where `--` keeps it from taking our `--run`
+    for the beginning of an option of its own. Raises ArgumentError.
     """
     if count < 1:
         raise ArgumentError(f"--workers is a number of processes, not {count}")
     if count == 1 or "RANK" in os.environ:
         return
     options = ["--standalone", "--nproc-per-node", str(count), "--max-restarts", str(_RESTARTS)]
-    command = [sys.executable, "-m", "torch.distributed.run", *options, "-m", "oarlock", *sys.argv[1:]]
+    command = [sys.executable, "-m", "torch.distributed.run", *options, "-m", "oarlock", "--", *sys.argv[1:]]
     sys.stdout.flush()
     os.execv(sys.executable, command)  # noqa: S606  the command that was typed, by the same Python
