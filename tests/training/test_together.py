@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy
 import pytest
 import torch
-from thread_workers import run_together
+from thread_workers import run_together, train_together
 from worker_failures.jobs import steps_in
 
 import oarlock as ol
+from oarlock.training import trainer
 from oarlock.training.batches import Batches, part_of
 from oarlock.training.checkpoint import find_checkpoints
 from oarlock.training.run_folder import load_run
@@ -113,6 +114,25 @@ def test_each_worker_is_fed_its_part_and_counts_the_rows_of_all():
         numpy.testing.assert_array_equal(numpy.concatenate([batch.feed["x"] for batch in own]), whole.feed["x"])
         if whole.epoch == 2:
             break
+
+
+def test_a_measurement_exchanges_what_it_measures_and_no_gradient():
+    def work(_) -> tuple[list, list]:
+        with ol.Program(seed=0):
+            x, y = ol.layer.data("x", [4]), ol.layer.data("y", [], dtype="int64")
+            logits = ol.layer.fc(ol.layer.fc(x, 5, act="tanh"), 3)
+            cost, shown = ol.layer.cross_entropy(logits, y), {"accuracy": ol.metric.accuracy(logits, y)}
+        rows = {"x": numpy.ones((8, 4), "float32"), "y": numpy.zeros(8, "int64")}
+        workers, after = trainer.connect(), []
+        options = {"epochs": 1, "batch_size": 8, "validate": rows, "on_step": lambda *_: after.append(len(workers.log))}
+        ol.train(cost, rows, show=shown, optimizer=ol.optimizer.SGD(0.1), **options)
+        return workers.log[: after[0]], workers.log[after[0] :]
+
+    for training, measuring in train_together(2, work):
+        matrices = [[dims for what, dims in log if what == "all_reduce" and 2 in dims] for log in (training, measuring)]
+        assert len(matrices[0]) == 1, "the gradients, in one bucket"
+        assert matrices[1] == []
+        assert any(what == "all_reduce" and 0 in dims for what, dims in measuring), "the sums of the loss"
 
 
 def program_of(size: int) -> ol.Program:

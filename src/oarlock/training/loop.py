@@ -10,6 +10,7 @@ from oarlock.ir.names import COUNTER
 from oarlock.ir.operation import Role
 from oarlock.ir.program import Program
 from oarlock.metric.state import reset
+from oarlock.passes.pruning import prune
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.initialization import init
 from oarlock.runtime.preparation import Values
@@ -106,6 +107,8 @@ class Loop:
 
     def _share(self) -> None:
         self.running, self.shares = shared_by(self.workers, self.program, shard_optimizer=self.shard_optimizer)
+        # Of what several workers run, what measures exchanges no gradients: a run of the whole would, whatever it is asked for.
+        self.measuring = self.running if self.workers.count == 1 else prune(self.running, self.running.targets)
         if self.folder is not None:
             self.folder.shares = self.shares
 
@@ -254,11 +257,11 @@ class Loop:
         """The means of the targets over data, without training on it; metrics count it apart from what is trained on."""
         means, inside = Means(self.metrics), self.scope.new_scope()
         try:
-            init(self.program, inside, overwrite=True, only={op.writes[0] for op in self.program.main.tail if op.role is Role.MEASURE})
+            init(self.measuring, inside, overwrite=True, only={op.writes[0] for op in self.measuring.main.tail if op.role is Role.MEASURE})
             for batch in one_epoch(held_out):
                 self._check(stopping)
                 self._keep_sample("validation", held_out, batch)
-                values = self.executor.run(self.running, batch.feed, list(self.program.targets), scope=inside, training=False)
+                values = self.executor.run(self.measuring, batch.feed, list(self.program.targets), scope=inside, training=False)
                 means.add(self.program.targets, values, batch.rows)
                 if not means.are_finite:
                     self.loss.warn(values, batch.feed, step=self.result.steps, epoch=epoch, validation=True)
