@@ -163,8 +163,7 @@ def test_as_many_bytes_are_exchanged_as_before():
     elements = sum(-(-numpy.prod(var.shape, dtype=int) // 2) for var in build().persistables() if var.parameter)
     log, other = run_together(2, exchanged)
     assert log == other
-    rows, loss = ("all_gather", (1,)), ("all_reduce", (0,))
-    norm = ("all_reduce", (0,))
+    rows, loss, norm = [("all_reduce", (0,))] * 3
     assert sorted(log[1:]) == sorted([("reduce_scatter", (2, elements)), norm, loss, ("all_gather", (1, elements))])
     assert log[0] == rows
 

@@ -743,6 +743,40 @@ def all_reduce(*xs: Var, op: str = "sum", name: str | None = None) -> list[Var]:
     gradients, so it is that of all that the workers compute, added up; the largest and the smallest have none.
     """
 
+@overload
+def all_reduce_done(exchange: Var, likes: Sequence[Var] | Var, *, name: str | None = None) -> list[Var]:
+    """all_reduce_done(exchange: number[k], *likes: shape) -> *ys: number
+
+    The tensors that `all_reduce_start` began to exchange, once that is done, each of the shape of one of ``likes``.
+    """
+
+@overload
+def all_reduce_done(exchange: Var, *likes: Var, name: str | None = None) -> list[Var]:
+    """all_reduce_done(exchange: number[k], *likes: shape) -> *ys: number
+
+    The tensors that `all_reduce_start` began to exchange, once that is done, each of the shape of one of ``likes``.
+    """
+
+@overload
+def all_reduce_start(xs: Sequence[Var] | Var, op: str = "sum", *, name: str | None = None) -> Var:
+    """all_reduce_start(*xs: number, op="sum") -> exchange: number[k]
+
+    Begin to exchange tensors as `all_reduce` does; meanwhile a worker computes what does not need them.
+
+    ``exchange`` has room for their elements, one tensor after another, and these are in the making: nothing but `all_reduce_done` may read
+    it. The sizes of the tensors are numbers. A plan writes both in place of `all_reduce` (`passes/overlap_exchanges.py`).
+    """
+
+@overload
+def all_reduce_start(*xs: Var, op: str = "sum", name: str | None = None) -> Var:
+    """all_reduce_start(*xs: number, op="sum") -> exchange: number[k]
+
+    Begin to exchange tensors as `all_reduce` does; meanwhile a worker computes what does not need them.
+
+    ``exchange`` has room for their elements, one tensor after another, and these are in the making: nothing but `all_reduce_done` may read
+    it. The sizes of the tensors are numbers. A plan writes both in place of `all_reduce` (`passes/overlap_exchanges.py`).
+    """
+
 def all_to_all(x: Var, *, name: str | None = None) -> Var:
     """all_to_all(x: T[n ...d]) -> y: T[n ...d]
 

@@ -5,6 +5,7 @@ A run of one process is one worker. `runtime/workers.py` does the exchange; [1] 
 [1] MPI: A Message-Passing Interface Standard, version 4.0, 2021, chapter 6.
 """
 
+import math
 from collections.abc import Callable
 from typing import get_args
 
@@ -21,7 +22,7 @@ from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.tensor.shares import Reduction, bounds_of
 
-__all__ = ["all_gather", "all_reduce", "all_to_all", "broadcast", "pad_shard", "reduce_scatter", "shard", "worker_index"]
+__all__ = ["all_gather", "all_reduce", "all_reduce_done", "all_reduce_start", "all_to_all", "broadcast", "pad_shard", "reduce_scatter", "shard", "worker_index"]
 
 
 @operator(
@@ -58,6 +59,63 @@ def all_reduce_dxs(dys, *, op):
         raise ArgumentError(f'all_reduce(op="{op}") has no gradient')
     summed = all_reduce(dys)
     return list(summed)
+
+
+@operator(
+    "*xs: number -> exchange: number[k]",
+    effects="collective",
+    on_workers="same",
+    cases=[
+        Case(xs=([[1.0, 2.0]], 3.0), exchange=[1.0, 2.0, 3.0]),
+        Case(xs=([1, 2],), op="max", exchange=[1, 2]),
+        Rejects("there is nothing to exchange", xs=[]),
+    ],
+)
+def all_reduce_start(context, xs, *, op: str = "sum"):
+    """Begin to exchange tensors as `all_reduce` does; meanwhile a worker computes what does not need them.
+
+    ``exchange`` has room for their elements, one tensor after another, and these are in the making: nothing but `all_reduce_done` may read
+    it. A plan writes both in place of `all_reduce` (`passes/overlap_exchanges.py`).
+    """
+    return context.workers.start_all_reduce(xs, op)
+
+
+@all_reduce_start.infer_shape
+def elements_of_all(xs, *, op):
+    all_reduce_shapes(xs, op=op)
+    if not xs:
+        raise ShapeError("there is nothing to exchange")
+    return (_elements(xs),)
+
+
+def _elements(tensors) -> Size:
+    """How many elements some tensors have together."""
+    sizes = [item for tensor in tensors for item in tensor.shape]
+    return sum(math.prod(tensor.shape) for tensor in tensors) if all(isinstance(item, int) for item in sizes) else "?elements"
+
+
+@operator(
+    "exchange: number[k], *likes: shape -> *ys: number",
+    on_workers="same",
+    aliases=("exchange",),
+    cases=[
+        Case(exchange=[1.0, 2.0, 3.0], likes=([[0.0, 0.0]], 0.0), ys=([[1.0, 2.0]], 3.0)),
+        Rejects("the tensors have 2 elements, and 3 were exchanged", exchange=(3,), likes=[(2,)]),
+    ],
+)
+def all_reduce_done(context, exchange, likes):
+    """The tensors that `all_reduce_start` began to exchange, once that is done, each of the shape of one of ``likes``."""
+    context.workers.finish(exchange)
+    parts = exchange.split([math.prod(shape) for shape in likes])
+    return [part.view(shape) for part, shape in zip(parts, likes, strict=True)]
+
+
+@all_reduce_done.infer_shape
+def shapes_of_likes(exchange, likes):
+    count = _elements(likes)
+    if differ(exchange.shape[0], count):
+        raise ShapeError(f"the tensors have {count} elements, and {exchange.shape[0]} were exchanged")
+    return [like.shape for like in likes]
 
 
 @operator(

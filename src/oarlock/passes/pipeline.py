@@ -22,6 +22,7 @@ from oarlock.passes.hoist_transposes import hoist_transposes
 from oarlock.passes.inlining import inline
 from oarlock.passes.licm import licm
 from oarlock.passes.loop_retiming import loop_retiming
+from oarlock.passes.overlap_exchanges import overlap_exchanges
 from oarlock.passes.pruning import remove_dead_code
 from oarlock.passes.splat_propagation import splat_propagation
 from oarlock.registry.catalogue import Catalogue
@@ -47,10 +48,11 @@ PASSES: dict[str, Callable[[Program, Catalogue], int]] = {
     "multi_output_fusion": multi_output_fusion,
     "hoist_transposes": hoist_transposes,
     "multi_tensor_updates": multi_tensor_updates,
+    "overlap_exchanges": overlap_exchanges,
 }
 """Each changes a program in place and returns how often it applied."""
 
-_LAST = {"multi_output_fusion", "hoist_transposes", "multi_tensor_updates"}
+_LAST = {"multi_output_fusion", "hoist_transposes", "multi_tensor_updates", "overlap_exchanges"}
 
 
 def optimize(

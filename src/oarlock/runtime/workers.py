@@ -36,6 +36,13 @@ class Workers:
         """The sum of each tensor over all workers, or its largest or smallest elements."""
         return list(tensors)
 
+    def start_all_reduce(self, tensors: Sequence[torch.Tensor], op: Reduction) -> torch.Tensor:
+        """The elements that `all_reduce` gives, of one tensor after another: there when `finish` has returned."""
+        return torch.cat([tensor.reshape(-1) for tensor in self.all_reduce(tensors, op)])
+
+    def finish(self, exchange: torch.Tensor) -> None:
+        """Wait for what `start_all_reduce` gives."""
+
     def all_gather(self, tensor: torch.Tensor, counts: Sequence[int] | None, axis: int) -> torch.Tensor:
         """The tensors of all workers, one after another along `axis`, of which worker i has `counts[i]`."""
         return tensor
@@ -74,6 +81,19 @@ class ProcessGroup(Workers):
         self.group = group
         self.index = distributed.get_rank(group)
         self.count = distributed.get_world_size(group)
+        self._started: dict[int, distributed.Work] = {}  # by where the elements lie
+
+    def start_all_reduce(self, tensors: Sequence[torch.Tensor], op: Reduction) -> torch.Tensor:
+        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        with self._named("all_reduce"):
+            work = distributed.all_reduce(flat, getattr(distributed.ReduceOp, op.upper()), self.group, async_op=True)
+        assert work is not None
+        self._started[flat.data_ptr()] = work
+        return flat
+
+    def finish(self, exchange: torch.Tensor) -> None:
+        with self._named("all_reduce"):
+            self._started.pop(exchange.data_ptr()).wait()
 
     def all_reduce(self, tensors: Sequence[torch.Tensor], op: Reduction) -> list[torch.Tensor]:
         if len(tensors) == 1:

@@ -10,7 +10,7 @@ from oarlock.ir.names import is_name
 from oarlock.ir.operation import Role
 from oarlock.ir.size import Size, linear, names_in, rename
 from oarlock.ir.var import Var
-from oarlock.op.collective import all_gather, shard
+from oarlock.op.collective import all_gather, all_reduce, shard
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.cumulative import cumsum
 from oarlock.op.elementwise import multiply, subtract
@@ -143,9 +143,20 @@ class RowsOfSize:
     def total(self) -> Var:
         """The number of the rows of all workers: int64[]."""
         if "total" not in self._found:
-            counts = self.counts
-            with written_into(self.block):
-                self._found["total"] = reduce_sum(counts, name=self._name("total"))
+            if "counts" in self._found:
+                with written_into(self.block):
+                    found = reduce_sum(self.counts, name=self._name("total"))
+            elif self._multiple is not None:
+                factor, other = self._multiple
+                total = other.total
+                with written_into(self.block):
+                    found = multiply(total, constant_like(factor, total), name=self._name("total"))
+            else:
+                told_by = self.told_by
+                with written_into(self.block):
+                    (found,) = all_reduce([size(told_by, axis=self.axis)])
+                    self.block.rename(found, self._name("total"))
+            self._found["total"] = found
         return self._found["total"]
 
     @property

@@ -40,6 +40,7 @@ from oarlock.registry.creator import append_op
 __all__ = ["Writing"]
 
 _PARTS = (Kind.PARTIAL, Kind.SHARES)
+_FIRST_BUCKET = 2**20  # bytes: the exchange of the first gradients begins early
 
 
 class Writing:
@@ -57,6 +58,7 @@ class Writing:
         for var, placement in self.placed.items():
             self._take_share(var, placement)
         self.waiting: dict[tuple[Block, Role], list[Var]] = defaultdict(list)
+        self.summing: set[tuple[Block, Role]] = set()  # of which some were exchanged
         self.count = 0
         self._find_rows()
 
@@ -85,6 +87,8 @@ class Writing:
         ops, block.ops = block.ops, []
         tail = [op for op in ops if op.is_commit]
         for op in ops:
+            if op.role is not Role.FORWARD and self.waiting[block, Role.FORWARD]:
+                self._sum(block, Role.FORWARD)
             if not op.is_commit:
                 self._op(op)
         if block.parent is None:
@@ -146,13 +150,17 @@ class Writing:
 
         So what the forward pass exchanges waits for no gradient.
         """
-        waiting = self.waiting[_place_of(var)]
-        if waiting and (waiting[0].dtype is not var.dtype or sum(map(_bytes, (*waiting, var))) > self.bucket_bytes):
-            self._sum(*_place_of(var))
-        self.waiting[_place_of(var)].append(var)
+        place = _place_of(var)
+        if self.waiting[place] and self.waiting[place][0].dtype is not var.dtype:
+            self._sum(*place)
+        waiting = self.waiting[place]
+        waiting.append(var)
+        if sum(map(_bytes, waiting)) >= (self.bucket_bytes if place in self.summing else min(_FIRST_BUCKET, self.bucket_bytes)):
+            self._sum(*place)
 
     def _sum(self, block: Block, role: Role) -> None:
         vars = self.waiting.pop((block, role))
+        self.summing.add((block, role))
         with written_into(block, role):
             sums = all_reduce(vars)
         self.count += 1

@@ -7,7 +7,8 @@ __all__: list[str] = []
 
 
 @export(
-    *("all_gather", "all_reduce", "all_to_all", "broadcast", "pad_shard", "reduce_scatter", "shard", "worker_index"),
+    *("all_gather", "all_reduce", "all_reduce_done", "all_reduce_start", "all_to_all", "broadcast"),
+    *("pad_shard", "reduce_scatter", "shard", "worker_index"),
     *("gather_shares", "put_share", "reduce_to_shares", "rows_of_share", "take_share"),
     *("sync_batch_norm", "sync_batch_norm_grad"),
 )
