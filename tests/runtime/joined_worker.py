@@ -21,7 +21,12 @@ def exchanged(workers, place: ol.Place) -> dict[str, numpy.ndarray]:
     device = device_of(place)
     rows = torch.arange(6.0, device=device).reshape(3, 2) + 100 * index
     sizes = [index + 1 for index in range(count)]
+    first, second = (workers.start_all_reduce([rows + number, rows[0]], "sum") for number in range(2))
+    for exchange in (second, first):  # in any order
+        workers.finish(exchange)
     found = {
+        "begun first": first,
+        "begun second": second,
         "sum": workers.all_reduce([rows], "sum")[0],
         "largest": workers.all_reduce([rows, rows[0]], "max")[1],
         "gathered": workers.all_gather(rows, None, 1),

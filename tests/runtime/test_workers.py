@@ -68,7 +68,10 @@ def test_a_worker_that_does_not_come_is_named(monkeypatch):
 def test_every_exchange_gives_each_worker_its_own(results):
     first, second = ({name.partition(".")[2]: value for name, value in each.items() if name.startswith("exchange.")} for each in results)
     rows = numpy.arange(6.0).reshape(3, 2)
+    begun = numpy.concatenate([(2 * rows + 100).reshape(-1), 2 * rows[0] + 100])
     whole = {
+        "begun first": begun,
+        "begun second": begun + numpy.repeat([2, 0], [6, 2]),
         "sum": 2 * rows + 100,
         "largest": rows[0] + 100,
         "gathered": numpy.concatenate([rows, rows + 100], 1),

@@ -11,12 +11,15 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.size import Size, names_in
-from oarlock.ir.traversal import walk_ops
+from oarlock.ir.traversal import walk, walk_ops
 from oarlock.ir.var import Var
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.collective import is_collective
 
 __all__ = ["verify_collective_order"]
+
+_ENDED_BY = {"all_reduce_start": "all_reduce_done"}
+"""Ops that begin an exchange, and those that alone may read what these give."""
 
 
 def verify_collective_order(program: Program, catalogue: Catalogue) -> None:
@@ -24,9 +27,28 @@ def verify_collective_order(program: Program, catalogue: Catalogue) -> None:
 
     What is computed of equal values is equal. An exchange gives all workers the same, or each its own, as its operator says
     (`on_workers`); so does what asks for the number of a worker. Ops of the outermost block run always, whatever is fetched.
+    The same of what reads an exchange that is under way, but to end it.
     """
+    _require_ended(program)
     if any(op.blocks and is_collective(op, catalogue) for op in program.main.ops):
         _Search(program, catalogue).run()
+
+
+def _require_ended(program: Program) -> None:
+    started = {var for block in program.blocks for op in block.ops if op.type in _ENDED_BY for var in op.writes}
+    if not started:
+        return
+    wanted = {var: "is a target" for var in program.targets.values()}
+    wanted |= {var: f"is what {block.path} gives" for block in program.blocks for var in block.outputs}
+    wanted |= {var: f"is read by {op.type}" for op in walk(program.main) for var in op.reads if op.type not in _ENDED_BY.values()}
+    var = next((var for var in wanted if var in started), None)
+    if var is not None and var.op is not None:
+        raise VerifyError(
+            f'"{var.name}" {wanted[var]} while workers still write it: {_ENDED_BY[var.op.type]} says when they have',
+            location=var.op.location,
+            given=[var.describe()],
+            op=var.op.type,
+        )
 
 
 def _names(var: Var) -> set[str]:
