@@ -43,7 +43,7 @@ def test_an_exchange_begins_when_its_tensors_are_there_and_ends_where_the_sum_is
     assert all(name in bucket for name in ("out.w@GRAD", "out.b@GRAD", "high.w@GRAD"))
     assert position(lines, bucket) + 1 == position(lines, "tanh_0@GRAD", "linear_dx(w=high.w"), "what the layer below needs is computed meanwhile"
     done = position(lines, "high.w@GRAD:", "all_reduce_done(")
-    assert position(lines, bucket) < position(lines, "low.w@GRAD.part", "linear_dw(") < done < position(lines, "= sgd(")
+    assert position(lines, bucket) < position(lines, "low.w@GRAD.part", "linear_dw(") < done < position(lines, "high.w@NEXT:", "= sgd(")
 
 
 def test_exchanges_begin_in_the_order_that_they_had():
