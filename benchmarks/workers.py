@@ -7,8 +7,8 @@ in PyTorch, under DistributedDataParallel, and taken in by `ol.from_torch`, rewr
 same rows, and so must the losses agree. `rows` are those of each worker. Prints, for each model: the median time of a step of both, and the
 median ratio of neighbouring turns; the bytes that crossed the loopback device in a step, of which the least is what a ring sends, 2 (N - 1)
 times the gradients; how long it took from the program to the end of the first step, and DistributedDataParallel's; a step of one process
-alone, by the same plan and in PyTorch; and the bytes of the optimizer's state on a worker, whole and by `ol.passes.shard_optimizer`, with
-its time of a step.
+alone, by the same plan and in PyTorch, and of as many processes side by side, which share the machine and exchange nothing; and the bytes
+of the optimizer's state on a worker, whole and by `ol.passes.shard_optimizer`, with its time of a step.
 
 Bytes are those of all that this machine sends to itself: run it alone.
 """
@@ -203,13 +203,13 @@ def work(arguments: argparse.Namespace) -> None:
     disconnect()
 
 
-def run(count: int, arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """The measurements of so many workers."""
+def run(count: int, arguments: argparse.Namespace, *, joined: bool = True) -> list[dict[str, Any]]:
+    """The measurements of so many workers; of so many processes side by side where they are not joined."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         port = str(listening.getsockname()[1])
     words = [sys.executable, __file__, "--work", *sys.argv[1:]]
-    group = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port} if count > 1 else {}
+    group = {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port} if joined and count > 1 else {}
     common = os.environ | group | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     processes = [
         subprocess.Popen(words, env=common | ({"RANK": str(rank)} if group else {}), stdout=subprocess.PIPE, text=True)  # noqa: S603
@@ -232,11 +232,11 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.work:
         return work(arguments)
-    alone = run(1, arguments)
+    alone, apart = run(1, arguments), run(arguments.workers, arguments, joined=False)
     together = run(arguments.workers, arguments)
     columns = f"{'':6}{'ms':>9}{'DDP ms':>9}{'ratio':>8}{'bytes':>8}{'DDP':>7}{'first s':>9}{'DDP s':>7}{'alone ms':>10}{'eager ms':>10}"
-    print(f"{columns}{'state':>11}{'shares':>10}{'ms':>9}")
-    for one, many in zip(alone, together, strict=True):
+    print(f"{columns}{'apart ms':>10}{'state':>11}{'shares':>10}{'ms':>9}")
+    for one, beside, many in zip(alone, apart, together, strict=True):
         times = many["times"]
         for side in ("torch", "in_shares"):
             differs = max(abs(a - b) / abs(b) for a, b in zip(many["losses"]["oarlock"], many["losses"][side], strict=True))
@@ -248,7 +248,7 @@ def main() -> None:
         print(
             f"{many['model']:6}{ms['oarlock']:9.3f}{ms['torch']:9.3f}{ratio:8.3f}{share['oarlock']:8.3f}{share['torch']:7.3f}"
             f"{many['first']['oarlock']:9.2f}{many['first']['torch']:7.2f}{statistics.median(one['times']['oarlock']) * 1e3:10.3f}"
-            f"{statistics.median(one['times']['torch']) * 1e3:10.3f}"
+            f"{statistics.median(one['times']['torch']) * 1e3:10.3f}{statistics.median(beside['times']['oarlock']) * 1e3:10.3f}"
             f"{many['state']['oarlock']:11,}{many['state']['in_shares']:10,}{ms['in_shares']:9.3f}"
         )
     return None

@@ -180,7 +180,14 @@ class Built:
         return self.program.main.ops[0]
 
     def run(self, fetch: Sequence[ol.Var], *, training: bool = True) -> list[torch.Tensor]:
+        with self.program:
+            fetch = [ol.op.all_reduce_done(var, [var])[0] if _is_under_way(var) else var for var in fetch]
         return ol.Executor().run(self.program, self.feed, fetch, scope=ol.Scope(), training=training, return_numpy=False)
+
+
+def _is_under_way(var: ol.Var) -> bool:
+    """Whether workers may still write a variable, so that it cannot be fetched."""
+    return var.op is not None and var.op.type == "all_reduce_start"
 
 
 def symbol(size: int) -> Size:

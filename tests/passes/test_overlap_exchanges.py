@@ -1,4 +1,4 @@
-"""What workers sum is exchanged while they compute."""
+"""Exchanges under way while workers compute."""
 
 import numpy
 import pytest
@@ -7,7 +7,7 @@ from thread_workers import run_together
 
 import oarlock as ol
 from oarlock.registry import standard
-from oarlock.registry.collective import collective_ops
+from oarlock.registry.collective import exchanged, is_collective
 from oarlock.registry.type_check import require_legal
 
 
@@ -25,8 +25,7 @@ def network(width: int) -> ol.Program:
 
 def lines_of(program: ol.Program) -> list[str]:
     """The ops after the pass; `rewritten` holds them to be legal."""
-    exchanged = [var for op in collective_ops(program.main.ops, standard) for var in op.writes]
-    return rewritten(program, [*program.targets.values(), *exchanged], "overlap_exchanges")[0]
+    return rewritten(program, [*program.targets.values(), *exchanged(program.main.ops, standard)], "overlap_exchanges")[0]
 
 
 def position(lines: list[str], *words: str) -> int:
@@ -41,14 +40,16 @@ def test_an_exchange_begins_when_its_tensors_are_there_and_ends_where_the_sum_is
     assert "x.total" in lines[position(lines, "x.total:", "= all_reduce_done(") + 1], "where somebody reads it"
     assert position(lines, loss) < position(lines, "out.w@GRAD"), "before the gradients"
     assert all(name in bucket for name in ("out.w@GRAD", "out.b@GRAD", "high.w@GRAD"))
-    assert position(lines, bucket) + 1 == position(lines, "tanh_0@GRAD", "linear_dx(w=high.w"), "what the layer below needs is computed meanwhile"
+    assert position(lines, bucket) + 1 == position(lines, "tanh_0@GRAD", "linear_dx(w=high.w"), (
+        "what the layer below needs is computed meanwhile"
+    )
     done = position(lines, "high.w@GRAD:", "all_reduce_done(")
     assert position(lines, bucket) < position(lines, "low.w@GRAD.part", "linear_dw(") < done < position(lines, "high.w@NEXT:", "= sgd(")
 
 
 def test_exchanges_begin_in_the_order_that_they_had():
     program = network(600)
-    before = [op.writes[0].name for op in collective_ops(program.main.ops, standard)]
+    before = [op.writes[0].name for op in program.main.ops if is_collective(op, standard)]
     lines = [line for line in lines_of(program) if "= all_reduce_start(" in line or "= all_reduce(" in line]
     assert len(lines) == len(before)
     for name, line in zip(before, lines, strict=True):
@@ -95,5 +96,7 @@ def started() -> ol.Var:
 def test_what_reads_an_exchange_that_is_under_way_is_refused(build, why):
     with ol.Program() as program:
         program.targets = {"y": build()}
-    with pytest.raises(ol.VerifyError, match=rf'"all_reduce_start_0[^"]*" .*{why}.* while workers still write it: all_reduce_done says when'):
+    with pytest.raises(
+        ol.VerifyError, match=rf'"all_reduce_start_0[^"]*" .*{why}.* while workers still write it: all_reduce_done says when'
+    ):
         require_legal(program, standard)

@@ -1,6 +1,6 @@
 """One worker of several processes: `test_workers.py` starts it. It exchanges tensors, trains, and writes what it has to a file.
 
-    python joined_worker.py FOLDER [gpu]
+python joined_worker.py FOLDER [gpu]
 """
 
 import sys

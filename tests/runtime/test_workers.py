@@ -29,7 +29,10 @@ def start(count: int, *arguments: str) -> list[subprocess.Popen]:
     port = str(free_port())
     common = os.environ | {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, str(SCRIPT), *arguments]
-    return [subprocess.Popen(command, env=common | {"RANK": str(rank), "LOCAL_RANK": str(rank)}, stderr=subprocess.PIPE) for rank in range(count)]
+    return [
+        subprocess.Popen(command, env=common | {"RANK": str(rank), "LOCAL_RANK": str(rank)}, stderr=subprocess.PIPE)
+        for rank in range(count)
+    ]
 
 
 def results_of(folder: Path, processes: list[subprocess.Popen]) -> list[dict[str, numpy.ndarray]]:

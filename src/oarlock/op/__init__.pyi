@@ -764,7 +764,7 @@ def all_reduce_start(xs: Sequence[Var] | Var, op: str = "sum", *, name: str | No
     Begin to exchange tensors as `all_reduce` does; meanwhile a worker computes what does not need them.
 
     ``exchange`` has room for their elements, one tensor after another, and these are in the making: nothing but `all_reduce_done` may read
-    it. The sizes of the tensors are numbers. A plan writes both in place of `all_reduce` (`passes/overlap_exchanges.py`).
+    it. A plan writes both in place of `all_reduce` (`passes/overlap_exchanges.py`).
     """
 
 @overload
@@ -774,7 +774,7 @@ def all_reduce_start(*xs: Var, op: str = "sum", name: str | None = None) -> Var:
     Begin to exchange tensors as `all_reduce` does; meanwhile a worker computes what does not need them.
 
     ``exchange`` has room for their elements, one tensor after another, and these are in the making: nothing but `all_reduce_done` may read
-    it. The sizes of the tensors are numbers. A plan writes both in place of `all_reduce` (`passes/overlap_exchanges.py`).
+    it. A plan writes both in place of `all_reduce` (`passes/overlap_exchanges.py`).
     """
 
 def all_to_all(x: Var, *, name: str | None = None) -> Var:

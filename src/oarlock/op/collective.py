@@ -22,7 +22,18 @@ from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.tensor.shares import Reduction, bounds_of
 
-__all__ = ["all_gather", "all_reduce", "all_reduce_done", "all_reduce_start", "all_to_all", "broadcast", "pad_shard", "reduce_scatter", "shard", "worker_index"]
+__all__ = [
+    "all_gather",
+    "all_reduce",
+    "all_reduce_done",
+    "all_reduce_start",
+    "all_to_all",
+    "broadcast",
+    "pad_shard",
+    "reduce_scatter",
+    "shard",
+    "worker_index",
+]
 
 
 @operator(

@@ -14,12 +14,9 @@ from oarlock.ir.size import Size, names_in
 from oarlock.ir.traversal import walk, walk_ops
 from oarlock.ir.var import Var
 from oarlock.registry.catalogue import Catalogue
-from oarlock.registry.collective import is_collective
+from oarlock.registry.collective import ENDED_BY, is_collective
 
 __all__ = ["verify_collective_order"]
-
-_ENDED_BY = {"all_reduce_start": "all_reduce_done"}
-"""Ops that begin an exchange, and those that alone may read what these give."""
 
 
 def verify_collective_order(program: Program, catalogue: Catalogue) -> None:
@@ -35,16 +32,16 @@ def verify_collective_order(program: Program, catalogue: Catalogue) -> None:
 
 
 def _require_ended(program: Program) -> None:
-    started = {var for block in program.blocks for op in block.ops if op.type in _ENDED_BY for var in op.writes}
+    started = {var for block in program.blocks for op in block.ops if op.type in ENDED_BY for var in op.writes}
     if not started:
         return
-    wanted = {var: "is a target" for var in program.targets.values()}
+    wanted = dict.fromkeys(program.targets.values(), "is a target")
     wanted |= {var: f"is what {block.path} gives" for block in program.blocks for var in block.outputs}
-    wanted |= {var: f"is read by {op.type}" for op in walk(program.main) for var in op.reads if op.type not in _ENDED_BY.values()}
+    wanted |= {var: f"is read by {op.type}" for op in walk(program.main) for var in op.reads if op.type not in ENDED_BY.values()}
     var = next((var for var in wanted if var in started), None)
     if var is not None and var.op is not None:
         raise VerifyError(
-            f'"{var.name}" {wanted[var]} while workers still write it: {_ENDED_BY[var.op.type]} says when they have',
+            f'"{var.name}" {wanted[var]} while workers still write it: {ENDED_BY[var.op.type]} says when they have',
             location=var.op.location,
             given=[var.describe()],
             op=var.op.type,

@@ -11,7 +11,7 @@ from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
 from oarlock.ir.traversal import needed_ops
 from oarlock.passes.pipeline import optimize
-from oarlock.registry.collective import collective_ops
+from oarlock.registry.collective import exchanged
 from oarlock.runtime import recording
 from oarlock.runtime.context import Context
 from oarlock.runtime.declaration_check import require_declared
@@ -71,8 +71,8 @@ class Prepared:
             self.ops = [op for op in program.main.ops if not op.is_commit]
         else:
             owners = [path.owner for path in fetched if path.owner is not None]
-            exchanging = collective_ops(program.main.ops, interpreter.catalogue)
-            targets = [*(path.var for path in fetched), *owners, *exchanging, *(var for op in self.tail for var in op.reads)]
+            targets = [*(path.var for path in fetched), *owners, *exchanged(program.main.ops, interpreter.catalogue)]
+            targets += (var for op in self.tail for var in op.reads)
             self.ops = needed_ops(program.main.ops, targets)
         self.read = {var for op in (*self.ops, *self.tail) for var in op.reads} | {path.var for path in fetched}
         self.stored = [var for var in program.persistables() if var in self.read]
@@ -109,8 +109,7 @@ class Prepared:
         wanted = [copy.main.vars[path.var.name] for path in self.fetched]
         if len(self.tail) < len(copy.main.tail):
             copy.main.keep([op for op in copy.main.ops if not op.is_commit or self._commits(op)])
-        exchanged = [var for op in collective_ops(copy.main.ops, catalogue) for var in op.writes]
-        applied = optimize(copy, [*wanted, *exchanged], catalogue, passes)
+        applied = optimize(copy, [*wanted, *exchanged(copy.main.ops, catalogue)], catalogue, passes)
         tail = copy.main.tail
         ops = [op for op in copy.main.ops if not op.is_commit]
         outputs = [*wanted, *(op.reads[0] for op in tail)]
