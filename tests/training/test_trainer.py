@@ -13,6 +13,7 @@ from tolerances import MEANS, close
 
 import oarlock as ol
 from oarlock.training import trainer
+from oarlock.training.metrics import Means
 from oarlock.training.progress import LiveDisplay, PlainDisplay, SilentDisplay, select_display
 
 
@@ -593,11 +594,13 @@ def test_the_live_display_shows_epoch_loss_accuracy_speed_and_the_time_left():
     clock = itertools.count()
     display.progress.get_time = lambda: float(next(clock))  # a second passes whenever the display looks
     display.start(done=0, total=400, epochs=20, unit="images")
+    means = Means()
+    means.add({"loss": None, "accuracy": None}, [1.23456, 0.875], 32)
     for _ in range(20):
-        display.step(epoch=3, rows=32, metrics={"loss": 1.23456, "accuracy": 0.875})
+        display.step(epoch=3, rows=32, means=means)
     display.progress.refresh()
     line = without_control_codes(console).splitlines()[-1]
-    assert re.search(r"epoch 3/20 .*loss 1\.2346  accuracy 87\.5 % [\d,]+ images/s 0:0\d:\d\d", line), line
+    assert re.search(r"epoch 3/20 .*loss 1\.2346  accuracy 87\.5 % [\d,]+ images/s 0:\d\d:\d\d", line), line
     display.epoch(epoch=3, metrics={"loss": 1.0, "accuracy": 0.9, "test accuracy": 0.95})
     display.stop()
     assert "epoch  3  loss 1.0000  accuracy 90.0 %  test accuracy 95.0 %" in without_control_codes(console)

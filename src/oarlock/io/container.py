@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import NoReturn
 
 import safetensors
-import safetensors.torch
 import torch
 
 from oarlock.errors import FormatError, LimitError
@@ -54,8 +53,9 @@ def write_container(place: str | os.PathLike[str] | io.BufferedIOBase, program: 
     The same content gives the same bytes.
     """
     held = {PROGRAM: torch.frombuffer(bytearray(program), dtype=torch.uint8)}
-    held |= {name: as_stored(tensors[name].detach().cpu().contiguous().clone()) for name in sorted(tensors)}  # two names may share memory
-    data = safetensors.torch.save(held, {"oarlock": f"{_VERSION} {_digest({name: _as_item(held[name]) for name in held})}"})
+    held |= {name: as_stored(tensors[name].detach().cpu().contiguous()) for name in tensors}
+    digest = _digest({name: _as_item(tensor) for name, tensor in held.items()})
+    data = safetensors.serialize({name: _spec(tensor) for name, tensor in held.items()}, {"oarlock": f"{_VERSION} {digest}"})
     if isinstance(place, str | os.PathLike):
         write_file(place, data)
     else:
@@ -109,8 +109,14 @@ def _as_item(tensor: torch.Tensor) -> dict[str, object]:
     """A tensor as the library's reader would give it."""
     dtype = from_torch(tensor.dtype)
     assert dtype is not None, "no scope holds a tensor of another dtype"
-    data = tensor.reshape(-1).view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
+    data = memoryview(tensor.reshape(-1).view(torch.uint8).numpy()) if tensor.numel() else b""
     return {"dtype": _NAMES[dtype], "shape": list(tensor.shape), "data": data}
+
+
+def _spec(tensor: torch.Tensor) -> safetensors.TensorSpec:
+    """A tensor as the library's writer takes it: where its elements lie. Other than `safetensors.torch.save`, it lets two share memory."""
+    name = str(tensor.dtype).removeprefix("torch.")
+    return safetensors.TensorSpec(dtype=name, shape=list(tensor.shape), data_ptr=tensor.data_ptr(), data_len=tensor.nbytes)
 
 
 def _read_metadata(data: bytes, name: str, limits: Limits) -> dict[str, str]:

@@ -7,9 +7,13 @@ and i. So resuming a run, or drawing many steps at once, gives the same bits.
 import hashlib
 import math
 
+import numpy
 import torch
 
-__all__ = ["key_of", "normal", "uniform"]
+__all__ = ["key_of", "normal", "permutation", "uniform"]
+
+_STEP, _ROUNDS, _LAST = 0x9E3779B97F4A7C15, ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)), 31  # of splitmix64
+_PRECISION = 53  # bits of a float64
 
 
 def key_of(*parts: int | str) -> int:
@@ -27,20 +31,36 @@ def _signed(number: int) -> int:
     return number - (1 << 64) if number >= 1 << 63 else number
 
 
+def permutation(count: int, key: int) -> numpy.ndarray:
+    """The numbers from 0 to `count` in the order of the stream `key` of `uniform`, the first of equal ones first: int64[count].
+
+    It is computed by NumPy, which has unsigned numbers: an order is asked for between steps, and takes a fifth of the time so.
+    """
+    x = numpy.arange(1, count + 1, dtype=numpy.uint64)
+    x *= numpy.uint64(_STEP)
+    x += numpy.uint64(key)
+    for bits, factor in _ROUNDS:
+        x ^= x >> numpy.uint64(bits)
+        x *= numpy.uint64(factor)
+    x ^= x >> numpy.uint64(_LAST)
+    x >>= numpy.uint64(64 - _PRECISION)
+    return numpy.argsort(x, kind="stable")
+
+
 def _bits(count: int, key: int, start: int, device: torch.device) -> torch.Tensor:
     """64 bits per element, int64[count]: splitmix64 (Steele, Lea and Flood, 2014) at `key`, from element `start` on."""
     index = torch.arange(start + 1, start + count + 1, dtype=torch.int64, device=device)
-    x = index * _signed(0x9E3779B97F4A7C15) + key
-    x = (x ^ _logical_shift(x, 30)) * _signed(0xBF58476D1CE4E5B9)
-    x = (x ^ _logical_shift(x, 27)) * _signed(0x94D049BB133111EB)
-    return x ^ _logical_shift(x, 31)
+    x = index * _signed(_STEP) + key
+    for bits, factor in _ROUNDS:
+        x = (x ^ _logical_shift(x, bits)) * _signed(factor)
+    return x ^ _logical_shift(x, _LAST)
 
 
 def uniform(shape: tuple[int, ...], key: int, *, trip: int = 0, start: int = 0, device: torch.device | None = None) -> torch.Tensor:
     """Numbers in [0, 1), float64 of `shape`: elements `trip * size + start` onwards of the stream `key`."""
     count = math.prod(shape)
     bits = _bits(count, key, trip * count + start, device or torch.device("cpu"))
-    return (_logical_shift(bits, 11).to(torch.float64) * 2.0**-53).reshape(shape)
+    return (_logical_shift(bits, 64 - _PRECISION).to(torch.float64) * 2.0**-_PRECISION).reshape(shape)
 
 
 def normal(shape: tuple[int, ...], key: int, *, start: int = 0, whole: int | None = None) -> torch.Tensor:

@@ -34,19 +34,16 @@ def part_of(rows: int, worker: tuple[int, int]) -> slice:
 
 
 class Batch(NamedTuple):
-    """The feed of one step: minibatch `number` of an `epoch`, both from 0, and whether it is the last of its epoch."""
+    """The feed of one step: minibatch `number` of an `epoch`, both from 0, and whether it is the last of its epoch.
+
+    `rows` are those of all workers, where this is the feed of one of several; 1, of equal weight, where the inputs carry their values.
+    """
 
     epoch: int
     number: int
     is_last: bool
     feed: "Feed | dict[str, torch.Tensor]"
-    whole: int | None = None
-    """How many rows it has for all workers, where this is the feed of one of several."""
-
-    @property
-    def rows(self) -> int:
-        """How many rows it has, those of other workers too; 1, of equal weight, where the inputs carry their values."""
-        return self.whole if self.whole is not None else len(next(iter(self.feed.values()))) if self.feed else 1
+    rows: int
 
 
 @dataclass(frozen=True)
@@ -99,8 +96,7 @@ class Batches:
         """The rows in the order of this epoch, from 0: int64[rows]."""
         if not self.source.shuffle:
             return numpy.arange(self.rows)
-        keys = random.uniform((self.rows,), random.key_of(self.seed, "order", epoch)).numpy()
-        return numpy.argsort(keys, kind="stable")
+        return random.permutation(self.rows, random.key_of(self.seed, "order", epoch))
 
     def batch(self, order: numpy.ndarray, number: int, epoch: int = 0) -> Feed:
         """Minibatch `number`, from 0, of an epoch in `order`."""
@@ -124,13 +120,13 @@ class Batches:
         return 0 if self.columns is not None and self.source.prefetch is None else self.source.ahead
 
     def _by_one(self, step: int) -> Generator[Batch, None, None]:
-        gathered, per_epoch = self._gathered, self.per_epoch
+        gathered, per_epoch, size = self._gathered, self.per_epoch, self.batch_size
         for epoch, first in self._epochs(step):
             order, number = self.order(epoch), first
             while number < per_epoch:
                 feeds = self._gather(order, number, gathered) if gathered else [self.batch(order, number, epoch)]
                 for feed in feeds:
-                    yield Batch(epoch, number, number + 1 == per_epoch, feed, self._whole(order, number))
+                    yield Batch(epoch, number, number + 1 == per_epoch, feed, min(size, self.rows - number * size))
                     number += 1
 
     @property
@@ -149,9 +145,7 @@ class Batches:
         for column in (self.columns or {}).values():
             assert isinstance(column, numpy.ndarray)
             made = torch.empty((len(rows), *column.shape[1:]), dtype=torch.from_numpy(column[:0].copy()).dtype)
-            numpy.take(
-                column, rows, axis=0, out=made.numpy(), mode="clip"
-            )  # which does not look at the numbers of the rows, and is quicker
+            numpy.take(column, rows, axis=0, out=made.numpy(), mode="clip")  # quicker: it does not look at the numbers of the rows
             parts.append(made.split(self.batch_size))
         return [dict(zip(self.columns or {}, each, strict=True)) for each in zip(*parts, strict=True)]
 
@@ -163,7 +157,7 @@ class Batches:
             read = by_workers(self.source.rows, chosen, self.source.workers, max(1, self.source.ahead))
             for number, (rows, columns) in enumerate(zip(chosen, read, strict=True), start=first):
                 feed = self._fed(columns, rows, epoch, number)
-                yield Batch(epoch, number, number + 1 == self.per_epoch, feed, self._whole(order, number))
+                yield Batch(epoch, number, number + 1 == self.per_epoch, feed, min(self.batch_size, self.rows - number * self.batch_size))
 
     def _epochs(self, step: int) -> Iterator[tuple[int, int]]:
         """Each epoch that is not over after `step` steps, and its first batch that is left."""
@@ -175,10 +169,6 @@ class Batches:
     def _chosen(self, order: numpy.ndarray, number: int) -> numpy.ndarray:
         whole = order[number * self.batch_size : (number + 1) * self.batch_size]
         return whole[part_of(len(whole), self.worker)]
-
-    def _whole(self, order: numpy.ndarray, number: int) -> int | None:
-        """How many rows a minibatch has for all workers; None where this one is alone."""
-        return len(order[number * self.batch_size : (number + 1) * self.batch_size]) if self.worker[1] > 1 else None
 
     def _fed(self, columns: object, rows: numpy.ndarray, epoch: int, number: int) -> Feed:
         table = self.source.rows

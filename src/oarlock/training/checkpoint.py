@@ -98,8 +98,9 @@ def find_checkpoints(folder: Path) -> dict[int, Path]:
     """The checkpoints in a folder by their steps, the oldest first; whole ones, or broken since."""
     if not folder.is_dir():
         return {}
-    found = {int(match[1]): path for path in folder.iterdir() if (match := _NAME.fullmatch(path.name)) and path.is_dir()}
-    return dict(sorted(found.items()))
+    with os.scandir(folder) as entries:
+        found = {int(match[1]): entry.name for entry in entries if (match := _NAME.fullmatch(entry.name)) and entry.is_dir()}
+    return {step: folder / found[step] for step in sorted(found)}
 
 
 def find_latest(folder: Path) -> tuple[int, dict[str, bytes]] | None:
@@ -132,9 +133,19 @@ def read_checkpoint(path: Path) -> dict[str, bytes]:
 def remove_checkpoint(path: Path) -> None:
     """Remove a checkpoint: first its name, so that nobody finds half of it. What the system refuses to remove stays."""
     with contextlib.suppress(OSError):
-        gone = path.with_name(f"{_UNFINISHED}{secrets.token_hex(8)}")
+        gone = f"{path.parent}{os.sep}{_UNFINISHED}{secrets.token_hex(8)}"
         os.rename(path, gone)
-        shutil.rmtree(gone, ignore_errors=True)
+        _remove_folder(gone)
+
+
+def _remove_folder(path: str) -> None:
+    """Remove a folder of files, as far as the system lets us: by few calls, since a run trains beside them."""
+    try:
+        for name in os.listdir(path):
+            os.unlink(f"{path}{os.sep}{name}")
+        os.rmdir(path)
+    except OSError:  # somebody's folder stands in it
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def remove_unfinished(folder: Path) -> None:

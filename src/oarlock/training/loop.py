@@ -168,28 +168,31 @@ class Loop:
             raise KeyboardInterrupt
 
     def _step(self, batch: Batch, display: Display) -> None:
+        """Run one step and tell of it. It is short, since a step may take no longer than a few hundred of its lines."""
+        result, folder, last_good, epoch = self.result, self.folder, self.last_good, batch.epoch + 1
         if batch.number == 0:
             self.means = Means(self.metrics)
-        if self.held_out is None:
+        means = self.means
+        if folder is not None and self.held_out is None:
             self._keep_sample("training", self.batches, batch)
-        if self.last_good is not None:
-            self.last_good.remember(self.means)
-        values, rows = self._compute(batch), batch.rows
-        self.result.steps += 1
+        if last_good is not None:
+            last_good.remember(means)
+        values = self._compute(batch)
+        result.steps = step = result.steps + 1
         self.in_middle = not batch.is_last
-        self.is_recorded = self.in_middle and not self._validates_after(self.result.steps)
-        numbers = self.means.add(self.program.targets, values, rows)
-        if self.last_good is not None and not self.last_good.accepts(batch, numbers):
+        self.is_recorded = self.in_middle and not self._validates_after(step)
+        numbers = means.add(self.program.targets, values, batch.rows)
+        if last_good is not None and not last_good.accepts(batch, numbers):
             self._require_finite()
-        if not self.means.are_finite:
-            self.loss.warn(values, batch.feed, step=self.result.steps, epoch=batch.epoch + 1)
-        display.step(epoch=batch.epoch + 1, rows=rows, metrics=self.means.values)
-        if self.folder is not None:
-            self.folder.step(self.result.steps, batch.epoch + 1, rows, numbers)
+        if not means.are_finite:
+            self.loss.warn(values, batch.feed, step=step, epoch=epoch)
+        display.step(epoch=epoch, rows=batch.rows, means=means)
+        if folder is not None:
+            folder.step(step, epoch, batch.rows, numbers)
         if self.loggers:
-            self.loggers.log(self.result.steps, "train", numbers)
+            self.loggers.log(step, "train", numbers)
         if self.on_step is not None:
-            self.on_step(self.result.steps, numbers)
+            self.on_step(step, numbers)
 
     def _require_finite(self, cause: Exception | None = None) -> None:
         """Raise NotFiniteError where a step was not good; everything is then as it was before that step."""

@@ -45,9 +45,10 @@ class Means:
     def add(self, labels: Mapping[str, object], values: Sequence[object], rows: int) -> dict[str, float]:
         """Count the means `values` over `rows` rows, and return them by label."""
         self.rows += rows
-        means = {label: _mean(value) for label, value in zip(labels, values, strict=True)}
-        for label, mean in means.items():
-            self.totals[label] = mean if label in self.metrics else self.totals.get(label, 0.0) + mean * rows
+        totals, metrics, means = self.totals, self.metrics, dict[str, float]()
+        for label, value in zip(labels, values, strict=True):
+            means[label] = mean = _mean(value)
+            totals[label] = mean if label in metrics else totals.get(label, 0.0) + mean * rows
         return means
 
     @property
@@ -58,13 +59,15 @@ class Means:
     @property
     def are_finite(self) -> bool:
         """Whether all of them are finite numbers. Metrics may be none: what has nothing to count yet is NaN."""
+        if not self.metrics:
+            return all(map(math.isfinite, self.totals.values()))
         return all(math.isfinite(total) for label, total in self.totals.items() if label not in self.metrics)
 
 
 def _mean(value: object) -> float:
     """The mean of an array or a tensor; of one number, the number."""
     if isinstance(value, torch.Tensor):
-        return float(value.item()) if not value.ndim else float(numpy.mean(to_numpy(value)))
+        return float(numpy.mean(to_numpy(value))) if value.ndim else float(value.item())
     return float(numpy.mean(value))  # type: ignore[call-overload]
 
 

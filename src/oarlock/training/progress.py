@@ -10,6 +10,10 @@ from typing import Literal, Protocol
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from oarlock.training.metrics import Means
+
+_BETWEEN = 0.1  # seconds: a bar that moves more often takes its time from short steps
+
 __all__ = ["Display", "LiveDisplay", "PlainDisplay", "SilentDisplay", "announced", "format_metrics", "select_display"]
 
 
@@ -20,8 +24,8 @@ class Display(Protocol):
         """`done` of `total` steps are behind us already; None where nobody knows how many there are."""
         ...
 
-    def step(self, *, epoch: int, rows: int, metrics: dict[str, float]) -> None:
-        """A step of `rows` rows is done; `epoch` counts from 1, `metrics` are the means of the epoch so far."""
+    def step(self, *, epoch: int, rows: int, means: Means) -> None:
+        """A step of `rows` rows is done; `epoch` counts from 1, `means` are those of the epoch so far."""
         ...
 
     def epoch(self, *, epoch: int, metrics: dict[str, float]) -> None:
@@ -112,18 +116,31 @@ class LiveDisplay:
         self.unit = unit
         self.clock = _Clock(None if total is None else total - done)
         self.task = self.progress.add_task("", total=total, completed=done, epoch=1, epochs=epochs, metrics="", rate="")
+        self.undrawn, self.due = 0, float("-inf")  # steps that the bar does not show yet, and when it moves again
         self.progress.start()
 
-    def step(self, *, epoch: int, rows: int, metrics: dict[str, float]) -> None:
+    def step(self, *, epoch: int, rows: int, means: Means) -> None:
         self.clock.tick(rows)
-        rate = f"{self.clock.rate:,.0f} {self.unit}/s"
-        self.progress.update(self.task, advance=1, epoch=epoch, metrics=format_metrics(metrics), rate=rate)
+        self.undrawn += 1
+        self.shown = epoch, means
+        if self.progress.get_time() >= self.due:
+            self._draw()
 
     def epoch(self, *, epoch: int, metrics: dict[str, float]) -> None:
+        self._draw()
         self.progress.console.print(f"epoch {epoch:>2}  {format_metrics(metrics)}", highlight=False)
 
     def stop(self) -> None:
+        self._draw()
         self.progress.stop()
+
+    def _draw(self) -> None:
+        """Show the steps since the bar moved."""
+        if self.undrawn:
+            epoch, means = self.shown
+            rate = f"{self.clock.rate:,.0f} {self.unit}/s"
+            self.progress.update(self.task, advance=self.undrawn, epoch=epoch, metrics=format_metrics(means.values), rate=rate)
+            self.undrawn, self.due = 0, self.progress.get_time() + _BETWEEN
 
 
 class PlainDisplay:
@@ -137,7 +154,7 @@ class PlainDisplay:
         self.unit = unit
         self.clock = _Clock(None if total is None else total - done)
 
-    def step(self, *, epoch: int, rows: int, metrics: dict[str, float]) -> None:
+    def step(self, *, epoch: int, rows: int, means: Means) -> None:
         self.clock.tick(rows)
 
     def epoch(self, *, epoch: int, metrics: dict[str, float]) -> None:
@@ -155,7 +172,7 @@ class SilentDisplay:
     def start(self, *, done: int, total: int | None, epochs: int, unit: str) -> None:
         pass
 
-    def step(self, *, epoch: int, rows: int, metrics: dict[str, float]) -> None:
+    def step(self, *, epoch: int, rows: int, means: Means) -> None:
         pass
 
     def epoch(self, *, epoch: int, metrics: dict[str, float]) -> None:

@@ -1,8 +1,10 @@
 """The measurements of epochs, and the result of a run."""
 
+import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 
 from oarlock.drawing.table import table_html
 from oarlock.ir.program import Program
@@ -14,8 +16,17 @@ __all__ = ["EpochRecord", "TrainingResult", "ValidationRecord"]
 _SHOWN = 20  # epochs in a notebook
 
 
+class _Record:
+    """What was measured at some step."""
+
+    @cached_property
+    def text(self) -> str:
+        """The record as JSON, as it was when somebody first asked."""
+        return json.dumps(asdict(self))  # type: ignore[call-overload]
+
+
 @dataclass(frozen=True)
-class EpochRecord:
+class EpochRecord(_Record):
     """One pass over the data: means over its rows, by label, and the values of metrics; `validation` likewise, empty where there was none.
 
     `step` is the step after which it was over. A pass that was taken up in its middle is averaged whole, since a run that stops leaves its
@@ -34,7 +45,7 @@ class EpochRecord:
 
 
 @dataclass(frozen=True)
-class ValidationRecord:
+class ValidationRecord(_Record):
     """The measurements on the validation data after `step`, in an epoch, by label."""
 
     epoch: int

@@ -49,7 +49,8 @@ class Replay:
                     behind -= 1
                 else:
                     feed = feed_of(current, self.source, self.inputs, self.seed, epoch, number)
-                    yield self._own(Batch(epoch, number, following is _NONE, feed))
+                    rows = len(next(iter(feed.values()))) if feed else 1
+                    yield self._own(Batch(epoch, number, following is _NONE, feed, rows))
                 current, number = following, number + 1
             epoch += 1
 
@@ -58,7 +59,7 @@ class Replay:
         if self.worker[1] == 1:
             return batch
         part = part_of(batch.rows, self.worker)
-        return batch._replace(feed={name: column[part] for name, column in batch.feed.items()}, whole=batch.rows)
+        return batch._replace(feed={name: column[part] for name, column in batch.feed.items()})
 
 
 _NONE = object()

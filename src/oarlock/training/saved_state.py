@@ -1,7 +1,7 @@
 """The state of a run in a checkpoint, beside a program and its values: how far it is, and what it has measured."""
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from oarlock.errors import FormatError
 from oarlock.training.records import EpochRecord, ValidationRecord
@@ -25,7 +25,10 @@ class SavedState:
     validations: list[ValidationRecord] = field(default_factory=list)
 
     def to_bytes(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
+        """As JSON, of which a record of the past is written once: a run has ever more of them, and saves beside its steps."""
+        held = {name: value for name, value in vars(self).items() if name not in ("history", "validations")}
+        history, validations = (", ".join([record.text for record in records]) for records in (self.history, self.validations))
+        return f'{{"history": [{history}], "validations": [{validations}], {json.dumps(held)[1:]}'.encode()
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> "SavedState":
