@@ -14,6 +14,7 @@ import oarlock.op.update
 from oarlock.ir.block_stack import current_block
 from oarlock.ir.rollback import undone_on_error
 from oarlock.registry import Case, GradCheck, Operator, standard
+from oarlock.registry.collective import ENDED_BY
 from oarlock.registry.dtype_class import CLASSES
 from oarlock.registry.signature import Slot
 
@@ -42,8 +43,8 @@ def make(seed: int, number: int) -> Composition:
 
 @cache
 def _operators() -> list[Operator]:
-    """Those that a user may call: no gradients, of any kind, and nothing that owns blocks."""
-    operators = [each for each in standard if each.forward is None and not each.block_attributes]
+    """Those that a user may call: no gradients, nothing that owns blocks, and no exchange that another op must end."""
+    operators = [each for each in standard if each.forward is None and not each.block_attributes and each.type not in ENDED_BY]
     return [each for each in operators if not each.type.endswith("_grad")]
 
 

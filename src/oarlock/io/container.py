@@ -109,7 +109,7 @@ def _as_item(tensor: torch.Tensor) -> dict[str, object]:
     """A tensor as the library's reader would give it."""
     dtype = from_torch(tensor.dtype)
     assert dtype is not None, "no scope holds a tensor of another dtype"
-    data = memoryview(tensor.reshape(-1).view(torch.uint8).numpy()) if tensor.numel() else b""
+    data = tensor.reshape(-1).view(torch.uint8).numpy().data if tensor.numel() else b""
     return {"dtype": _NAMES[dtype], "shape": list(tensor.shape), "data": data}
 
 

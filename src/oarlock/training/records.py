@@ -17,7 +17,7 @@ _SHOWN = 20  # epochs in a notebook
 
 
 class _Record:
-    """What was measured at some step."""
+    """The measurements at some step."""
 
     @cached_property
     def text(self) -> str:
