@@ -1,5 +1,8 @@
 """`data_parallel`, `tensor_parallel`: the program that several workers run together, each on its own rows, or on the same ones."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from oarlock.errors import ArgumentError, ProgramError
 from oarlock.ir.location import here
 from oarlock.ir.program import Program
@@ -7,8 +10,9 @@ from oarlock.ir.size import names_in
 from oarlock.ir.traversal import walk
 from oarlock.ir.var import Var
 from oarlock.passes.parallel.analysis import Analysis
+from oarlock.passes.parallel.local_statistics import keep_statistics_local
 from oarlock.passes.parallel.placement import REPLICATED, Placement, sharded, shares, splits
-from oarlock.passes.parallel.writing import Writing
+from oarlock.passes.parallel.writing import Way, Writing
 from oarlock.registry.catalogue import standard
 from oarlock.registry.range_check import require_count
 
@@ -17,7 +21,7 @@ __all__ = ["data_parallel", "tensor_parallel"]
 _BUCKET = 25.0  # MiB; PyTorch's DistributedDataParallel takes as much
 
 
-def data_parallel(program: Program, *, bucket_megabytes: float = _BUCKET) -> int:
+def data_parallel(program: Program, *, bucket_megabytes: float = _BUCKET, sync_batch_norm: bool = True) -> int:
     """Let several workers run `program` together, each on rows of its own; return how many collective ops it has then.
 
     Before                                   After
@@ -36,11 +40,15 @@ def data_parallel(program: Program, *, bucket_megabytes: float = _BUCKET) -> int
     al., 2021, "GSPMD"), and what no rule covers is computed whole by every worker, on gathered inputs. Gradients are summed in buckets of
     at most `bucket_megabytes`, as soon as they are there. Call it after `minimize`, once; `program` is changed. Raises ProgramError for a
     program that exchanges tensors already, or has no rows, ArgumentError for what is no program.
+
+    Without `sync_batch_norm`, batch normalization takes the statistics of each worker's rows alone, and nobody waits for the others there;
+    the running statistics move by the mean of the workers that have rows. That is no longer what one worker computes.
     """
     _require_undivided(program, "data_parallel")
     if not bucket_megabytes > 0:
         raise ArgumentError(f"bucket_megabytes is a number above 0, not {bucket_megabytes!r:.40}", location=here())
-    return _write(program, placements_of_inputs(program), bucket_megabytes)
+    ways: dict[str, Way] = {} if sync_batch_norm else {"sync_batch_norm": keep_statistics_local}
+    return _write(program, placements_of_inputs(program), bucket_megabytes, ways)
 
 
 def tensor_parallel(program: Program, *, workers: int) -> int:
@@ -80,10 +88,10 @@ def _require_undivided(program: object, name: str) -> None:
         raise ProgramError("the workers of this program exchange tensors already", location=here(), hint=f"call {name} once")
 
 
-def _write(program: Program, given: dict[Var, Placement], bucket_megabytes: float) -> int:
+def _write(program: Program, given: dict[Var, Placement], bucket_megabytes: float, ways: Mapping[str, Way] = MappingProxyType({})) -> int:
     analysis = Analysis(standard)
     analysis.run(program.main, given)
-    return Writing(program, analysis, int(bucket_megabytes * 2**20)).run()
+    return Writing(program, analysis, int(bucket_megabytes * 2**20), ways).run()
 
 
 def placements_of_parameters(program: Program, workers: int) -> dict[Var, Placement]:

@@ -1,8 +1,9 @@
 """The program that workers run together, written op by op from the decisions about each."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
+from types import MappingProxyType
 
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
@@ -44,10 +45,11 @@ _FIRST_BUCKET = 2**20  # bytes: the exchange of the first gradients begins early
 
 
 class Writing:
-    """One application to a program, of which an analysis has decided on every op."""
+    """One application to a program, of which an analysis has decided on every op; `ways` to write some, in place of the usual ones."""
 
-    def __init__(self, program: Program, analysis: Analysis, bucket_bytes: int):
+    def __init__(self, program: Program, analysis: Analysis, bucket_bytes: int, ways: "Mapping[str, Way]" = MappingProxyType({})):
         self.program = program
+        self.ways = {**_WAYS, **SHARE_WAYS, **ways}
         self.decisions = analysis.decisions
         self.placed = analysis.placed
         self.bucket_bytes = bucket_bytes
@@ -114,7 +116,7 @@ class Writing:
             op.attributes = {name: found.get(value, value) if isinstance(value, Var) else value for name, value in op.attributes.items()}
             op.attributes = {**op.attributes, **decision.attributes}
             if decision.written:
-                (_WAYS.get(decision.written) or SHARE_WAYS[decision.written])(self, op)
+                self.ways[decision.written](self, op)
             else:
                 self._owned_blocks(op)
                 op.block.ops.append(op)
@@ -363,7 +365,10 @@ class Writing:
         op.block.ops.append(op)
 
 
-_WAYS: dict[str, Callable[[Writing, Op], None]] = {
+Way = Callable[[Writing, Op], None]
+"""Writes an op otherwise."""
+
+_WAYS: dict[str, Way] = {
     "mean": Writing._mean,
     "mean_dx": Writing._mean_gradient,
     "sync_batch_norm": Writing._synchronized,
