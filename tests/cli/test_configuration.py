@@ -17,6 +17,7 @@ import torch
 from processes import INSTALLED, run_oarlock
 
 import oarlock as ol
+from oarlock.training.run_folder import load_run
 
 MODEL = """
 import oarlock as ol
@@ -81,7 +82,8 @@ def test_the_model_of_a_script_is_trained_evaluated_and_saved(place, prints):
     assert [line[:9] for line in printed[1:4]] == ["epoch 1/3", "epoch 2/3", "epoch 3/3"]
     assert printed[4:] == [
         "saved kind.safetensors, which predicts",
-        "Next: oarlock evaluate runs/model-1 --data DATA; oarlock resume runs/model-1 --epochs MORE trains on",
+        "Next: oarlock evaluate runs/model-1, oarlock report runs/model-1; "
+        "oarlock resume runs/model-1 --epochs N trains on, up to N in all",
     ]
     number = r"(\d+\.\d+)"
     found = re.search(rf"  accuracy {number} %  validation loss {number}  validation accuracy {number} %  ", printed[3])
@@ -150,6 +152,36 @@ def test_resume_goes_on_with_the_settings_in_the_folder_to_the_same_bits(place, 
     assert prints("resume", "runs/part", "--quiet") == ""
 
 
+def test_resume_refuses_fewer_epochs_than_there_are_and_changes_nothing(place, prints, refuses):
+    prints("train", "model.py", *DATA, "--epochs", 3)
+    before = {path: path.read_bytes() for path in Path("runs/model-1").rglob("*") if path.is_file()}
+    assert refuses("resume", "runs/model-1", "--epochs", 2).splitlines()[-2:] == [
+        'ArgumentError: "runs/model-1" has 3 epochs already, and --epochs is the number of all',
+        "  Try: --epochs 5 trains 2 more    (oarlock explain ArgumentError)",
+    ]
+    assert {path: path.read_bytes() for path in Path("runs/model-1").rglob("*") if path.is_file()} == before
+
+
+def test_the_program_of_a_run_is_shown_and_summed_up(place, prints, refuses):
+    prints("train", "model.py", *DATA)
+    program = load_run(Path("runs/model-1")).program
+    assert prints("show", "runs/model-1") == program.to_text()
+    assert prints("summary", "runs/model-1") == f"{ol.summary(program)}\n"
+    Path("other").mkdir()
+    assert 'MissingFileError: the folder "other" holds no run' in refuses("show", "other")
+
+
+def test_an_error_of_a_script_has_the_lines_of_the_script_alone(place):
+    Path("model.py").write_text(MODEL.replace("logits, kind)", "logits, knd)", 1))
+    ended = run_oarlock(place, "train", "model.py", *DATA)
+    assert ended.returncode == 1
+    lines = ended.stderr.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert re.fullmatch(r'  File ".*model\.py", line \d+, in <module>', lines[1])
+    assert lines[-1].startswith("NameError: name 'knd' is not defined")  # a later Python has a guess, too
+    assert len(lines) <= 6
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -207,7 +239,7 @@ def test_a_script_that_trains_by_itself_has_its_settings_and_a_folder_from_the_c
     printed = prints("train", "trains.py", "--set", "hidden=3", "--epochs", 2, "--run", "runs/one", "--plain").splitlines()
     assert [printed[0], printed[-1]] == [
         "run runs/one",
-        "Next: oarlock evaluate runs/one --data DATA; oarlock resume runs/one --epochs MORE trains on",
+        "Next: oarlock evaluate runs/one, oarlock report runs/one; oarlock resume runs/one --epochs N trains on, up to N in all",
     ]
     assert len(printed) == 4
     assert Path("runs/one/config.toml").read_text() == "hidden = 3\n\n[train]\nepochs = 2\nlr = 0.1\n"
@@ -248,9 +280,9 @@ def test_a_command_that_is_killed_is_resumed_to_the_bits_of_one_that_is_not(plac
 
 
 def test_the_note_of_an_error_and_the_last_line_after_ctrl_c_say_how_a_run_goes_on(place, oarlock, monkeypatch):
-    with pytest.raises(ZeroDivisionError) as raised:
-        oarlock("train", "trains.py", "fail", "--run", "runs/one")
-    assert raised.value.__notes__ == ["Next: oarlock resume runs/one"]
+    ended = oarlock("train", "trains.py", "fail", "--run", "runs/one")
+    assert ended.status == 1
+    assert ended.error.splitlines()[-2:] == ["ZeroDivisionError: division by zero", "Next: oarlock resume runs/one"]
     text = Path("trains.py").read_text()
     Path("trains.py").write_text(text.replace("1 / 0", "signal.raise_signal(signal.SIGINT)").replace("import sys", "import signal, sys"))
     ended = oarlock("train", "trains.py", "fail", "--run", "runs/two")

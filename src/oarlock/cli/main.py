@@ -2,6 +2,8 @@
 
 import importlib
 import sys
+import traceback
+from types import TracebackType
 from typing import Annotated
 
 import typer
@@ -85,7 +87,9 @@ def main(version: Annotated[bool, typer.Option("--version", callback=_version, i
 
 
 def run() -> None:
-    """Run the command line; one of our errors ends it with status 1 and the message, without a traceback."""
+    """Run the command line; one of our errors ends it with status 1 and the message, without a traceback, and an error of a script with
+    the lines of the script, without those of the command around it.
+    """
     try:
         app()
     except OarlockError as error:
@@ -95,3 +99,21 @@ def run() -> None:
         for note in getattr(error, "__notes__", ()):  # of a run that is kept
             console.print(note, markup=False, highlight=False)
         sys.exit(1)
+    except Exception as error:
+        begun = _script_in(error.__traceback__)
+        if begun is None:
+            raise
+        traceback.print_exception(type(error), error, begun)
+        sys.exit(1)
+
+
+def _script_in(trace: TracebackType | None) -> TracebackType | None:
+    """The part of a traceback from the first line of a script that a verb runs; None where it ran none."""
+    in_command = False
+    while trace is not None:
+        name = trace.tb_frame.f_globals.get("__name__")
+        if in_command and name == "__main__":
+            return trace
+        in_command = in_command or name == __name__
+        trace = trace.tb_next
+    return None

@@ -9,15 +9,18 @@ from oarlock.ir.program import Program
 from oarlock.ir.serialization import read_program
 from oarlock.proto.limits import Limits
 from oarlock.registry.text import parse_program
+from oarlock.training.run_folder import load_run
 
 __all__ = ["read_program_file"]
 
 
 def read_program_file(path: Path, *, untrusted: bool = False) -> Program:
-    """The program in a model file, or in a file of its bytes or its text; its structure is verified.
+    """The program in a model file, in a file of its bytes or its text, or in the newest checkpoint of a run; its structure is verified.
 
-    An `untrusted` file must be no link. Raises MissingFileError, ReadError, FormatError, LimitError or VerifyError.
+    An `untrusted` file must be no link, and no folder. Raises MissingFileError, ReadError, FormatError, LimitError or VerifyError.
     """
+    if path.is_dir() and not untrusted:
+        return load_run(path).program
     if path.suffix == ".safetensors":
         return read_program(read_container(path, untrusted=untrusted)[0])
     data = read_file(path, largest=Limits().program_bytes, limit="program_bytes", untrusted=untrusted)

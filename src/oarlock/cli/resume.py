@@ -46,6 +46,8 @@ def resume(
     is_script = command[0].endswith(".py") and os.path.basename(command[0]) != "__main__.py"
     if is_script and epochs is not None:
         raise ArgumentError("--epochs is for a run that `oarlock train` began; a script says by itself how many there are")
+    if epochs is not None:
+        _require_more(folder, epochs)
     words = command if is_script else [command[0], *_again(command[1:], os.path.relpath(resolved, place), settings.is_file(), epochs)]
     if not quiet:
         shown_words = shlex.join(words if is_script else ["oarlock", *words[1:]])
@@ -62,6 +64,16 @@ def resume(
 
             sys.argv = words
             app(args=words[1:] + ["--plain"] * plain + ["--quiet"] * quiet, standalone_mode=False)
+
+
+def _require_more(folder: Path, epochs: int) -> None:
+    """Raise ArgumentError where the run has more epochs than it is to have: nothing would be trained, and its record would change."""
+    done = max((record.epoch for record in RunRecord.read(folder).history), default=0)
+    if epochs < done:
+        raise ArgumentError(
+            f'"{folder}" has {done} epochs already, and --epochs is the number of all',
+            hint=f"--epochs {done + epochs} trains {epochs} more",
+        )
 
 
 def _again(words: list[str], folder: str, has_settings: bool, epochs: int | None) -> list[str]:

@@ -19,9 +19,12 @@ __all__ = ["show"]
 
 
 def show(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, or the bytes of a program.")],
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, the bytes of a program, or the folder of a run.")],
     out: Annotated[
-        Path | None, typer.Argument(metavar="[OUT]", help="Where a drawing is written; it is printed if this is left out.")
+        Path | None,
+        typer.Argument(
+            metavar="[OUT]", help="Where a drawing is written, .html or .svg; with --html or --svg, and without this, it is printed."
+        ),
     ] = None,
     svg: Annotated[bool, typer.Option("--svg", help="Draw the program as a picture.")] = False,
     html: Annotated[bool, typer.Option("--html", help="Draw the program as a page that folds, one file that needs no other.")] = False,
@@ -32,10 +35,12 @@ def show(
 ) -> None:
     """Print a program: its nested blocks, with types, parameters and the lines of its author.
 
-    Or draw it: `oarlock show model.safetensors --html model.html`.
+    Or draw it: `oarlock show model.safetensors model.html`, or `model.svg`.
     """
     if svg and html:
         raise ArgumentError("show: --svg and --html are two drawings; ask for one at a time")
+    if not (svg or html) and out is not None:
+        svg, html = out.suffix == ".svg", out.suffix in (".html", ".htm")
     if not (svg or html) and (out is not None or depth is not None):
         given = "--depth" if out is None else f'"{out}"'
         raise ArgumentError(f"show: {given} is for a drawing", hint="--svg draws a picture, --html a page")

@@ -14,8 +14,11 @@ __all__ = ["summary"]
 
 
 def summary(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, or a program's bytes or text.")],
-    depth: Annotated[int | None, typer.Option(min=1, help="How many parts of a layer's name tell it from others.")] = None,
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, a program's bytes or text, or the folder of a run.")],
+    depth: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many parts of a name, such as the three of encoder.0.attention, make a layer; all, unless given."),
+    ] = None,
     size: Annotated[
         list[str] | None, typer.Option(metavar="NAME=NUMBER", help="How large a size is, such as n=32; may be given more than once.")
     ] = None,

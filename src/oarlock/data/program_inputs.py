@@ -105,10 +105,20 @@ def require_columns(program: Program, names: list[str]) -> None:
             given=[f"it has {list_names(lacks.name, names) or 'nothing'}"],
             hint="rows are shuffled together, and the value that it carries would not be: put it into the data set"
             if lacks.initializer
-            else f'ol.data.read(data, columns={{"{lacks.name}": "COLUMN"}}) names its column, and so does --columns "{lacks.name}=COLUMN"'
+            else _hint_of(lacks)
             if names
             else None,
         )
+
+
+def _hint_of(var: Var) -> str:
+    """How to say which column an input is read from, or which columns, where each of its rows has several numbers."""
+    if len(var.shape or ()) == 2:
+        return (
+            f'ol.data.read(data, columns={{"{var.name}": "*"}}), or --columns "{var.name}=*", takes all columns that nothing else takes; '
+            f'"{var.name}=a,b" takes two'
+        )
+    return f'ol.data.read(data, columns={{"{var.name}": "COLUMN"}}) names its column, and so does --columns "{var.name}=COLUMN"'
 
 
 def _stands_alone(var: Var, symbols: set[str]) -> bool:

@@ -59,7 +59,7 @@ def announced(folder: Path, display: "Display", is_over: Callable[[], bool]) -> 
         error.add_note(f"Next: {following}")
         raise
     if console is not None:
-        over = f"oarlock evaluate {name} --data DATA; {following} --epochs MORE trains on"
+        over = f"oarlock evaluate {name}, oarlock report {name}; {following} --epochs N trains on, up to N in all"
         console.print(f"Next: {over if is_over() else following}", highlight=False, markup=False, soft_wrap=True)
 
 
