@@ -128,7 +128,7 @@ def train(folders: tuple[Path, Path], *words: str) -> tuple[list[int | None], li
 
 def state_of(run: Path) -> dict[str, bytes]:
     scope = load_run(run).scope
-    return {name: scope[name].numpy().tobytes() for name in scope}
+    return {name: numpy.asarray(scope[name]).tobytes() for name in scope}
 
 
 def test_the_first_worker_alone_runs_the_script_and_saves(folders):

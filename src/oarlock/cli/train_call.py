@@ -28,7 +28,7 @@ def train_model(model: Model, options: TrainOptions) -> None:
 
     training.train(
         model,
-        opened(options.data),
+        data=opened(options.data),
         batch_size=None if model.program.training is None else model.program.training.batch_size,
         validate=opened(options.validate),
         validate_every=options.validate_every,

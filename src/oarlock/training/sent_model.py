@@ -84,14 +84,14 @@ class Sending:
 
 @dataclass(frozen=True)
 class Received:
-    """What the first worker has sent: a model and the options that it is trained by; no model where each worker runs the script."""
+    """A model and the options that it is trained by, as the first worker has sent them; no model where each worker runs the script."""
 
     model: Model | None = None
     options: dict[str, object] = field(default_factory=dict)
 
 
 def receive() -> Received | None:
-    """What the first worker sends to this one; None where it ended before it sent anything, as soon as it has said why.
+    """Get what the first worker sends; None where it ended before it sent anything, as soon as it has said why.
 
     Raises WorkerError where it does not come, and what `ol.load_model` does.
     """
