@@ -177,16 +177,21 @@ def test_where_the_first_worker_has_no_file_all_end_and_it_alone_says_so(folders
     assert printed == ['MissingFileError: there is no file "run.safetensors"\n', ""]
 
 
-def test_an_operator_that_the_script_declares_is_refused(folders):
-    script = folders[0] / "model.py"
+def test_operators_that_the_script_declares_are_refused_and_imported_ones_are_known_to_all(folders):
     declares = '@ol.operator("x: float[*s] -> y: float[*s]")\ndef twice(x):\n    return x + x\n'
-    text = script.read_text().replace("settings =", f"{declares}\nsettings =").replace("ol.layer.fc(x,", "ol.layer.fc(twice(x),")
-    script.write_text(text)
+    for folder in folders:
+        (folder / "my_operators.py").write_text(f"import oarlock as ol\n{declares}")
+    text = (folders[0] / "model.py").read_text().replace("ol.layer.fc(x,", "ol.layer.fc(twice(x),")
+    (folders[0] / "model.py").write_text(text.replace("settings =", f"{declares}\nsettings ="))
     status, printed = train(folders, "model.py", *DATA)
     assert status == [1, 1]
     assert 'the script declares the operator "twice", which other workers do not know' in printed[0]
     assert "--import my_operators.py" in printed[0]
     assert printed[1] == ""
+    (folders[0] / "model.py").write_text(f"from my_operators import twice\n{text}")
+    status, printed = train(folders, "model.py", *DATA, "--import", "my_operators.py")
+    assert status == [0, 0], printed
+    assert (folders[0] / "ran.log").read_text() == "00"
 
 
 def test_a_script_with_data_as_a_setting_of_its_own_is_run_by_every_worker(folders):
