@@ -3,12 +3,13 @@
 import runpy
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import typer
 
 from oarlock import training
-from oarlock.cli.train_call import arguments_of, refuse_arguments, require_folder_of, resumed, stopped
+from oarlock.cli.train_call import refuse_arguments, require_folder_of, require_program_file, resumed, stopped, train_model
 from oarlock.errors import ArgumentError
 from oarlock.io.model import save_model
 from oarlock.ir.var import Var
@@ -17,21 +18,27 @@ from oarlock.optimizer.optimizer import Optimizer
 from oarlock.optimizer.sgd import SGD
 from oarlock.training.invocation import PASSED, Invocation
 from oarlock.training.model_script import ScriptModel, model_in
+from oarlock.training.new_run import new_run
 from oarlock.training.options import TrainOptions
+from oarlock.training.sent_model import Sending
 
 __all__ = ["run_script"]
 
 
-def run_script(path: Path, arguments: list[str], invocation: Invocation) -> None:
+def run_script(path: Path, arguments: list[str], invocation: Invocation, sending: Sending | None = None) -> None:
     """Run a script as `python SCRIPT.py ARGUMENTS` would, then train the model that it makes, if data for that is given.
 
-    It is given those options of the command too that a script may have of its own.
+    It is given those options of the command too that a script may have of its own. The first of several workers is `sending` the others
+    the model; where the script takes the data as a setting of its own, and so trains by itself, they run it too.
     """
+    require_program_file(path)
     before, folder = sys.argv, str(path.resolve().parent)
     passed = [text for name in PASSED if name in invocation.asked for text in (f"--{name}", str(invocation.asked[name]))]
     sys.argv = [str(path), *passed, *arguments]
     sys.path.insert(0, folder)
     invocation.is_script = True
+    if sending is not None:
+        invocation.on_declared = lambda: None if invocation.has("data") else sending.send_script()
     try:
         names = runpy.run_path(str(path), run_name="__main__")
     except training.Interrupted as interrupt:
@@ -51,7 +58,7 @@ def run_script(path: Path, arguments: list[str], invocation: Invocation) -> None
     cost = names.get("cost")
     if options.data is not None:
         refuse_arguments(arguments)
-        _train_model(path, model_in(names, path.name), options, invocation)
+        _train_model(path, model_in(names, path.name), options, invocation, sending or Sending())
     elif options.given.keys() - set(PASSED) or (isinstance(cost, Var) and not cost.block.program.is_training):
         raise ArgumentError(
             f'"{path.name}" trains nothing by itself, and --data, on which the model is trained that it makes, is not given',
@@ -59,7 +66,7 @@ def run_script(path: Path, arguments: list[str], invocation: Invocation) -> None
         )
 
 
-def _train_model(path: Path, model: ScriptModel, options: TrainOptions, invocation: Invocation) -> None:
+def _train_model(path: Path, model: ScriptModel, options: TrainOptions, invocation: Invocation, sending: Sending) -> None:
     """Train the model of a script, in a folder."""
     program, predict = model.cost.block.program, model.predict
     if options.save is not None and predict is None:
@@ -70,7 +77,11 @@ def _train_model(path: Path, model: ScriptModel, options: TrainOptions, invocati
     if options.seed is not None:
         program.seed = options.seed
     run = options.run or _free_folder(Path("runs"), path.stem)
-    arguments = arguments_of(options, program.seed)
+    options = replace(options, run=run)
+    made = new_run(
+        model.cost, optimizer=_optimizer(options, model.optimizer), show=model.show,
+        batch_size=options.batch_size, epochs=options.epochs, backend=options.backend
+    )  # fmt: skip
 
     def save(result: training.TrainingResult) -> None:
         if options.save is not None and predict is not None:
@@ -81,10 +92,8 @@ def _train_model(path: Path, model: ScriptModel, options: TrainOptions, invocati
     invocation.on_result = save
     try:
         with training.Stopping(patience=0.0):
-            training.train(
-                model.cost, optimizer=_optimizer(options, model.optimizer), show=model.show, batch_size=options.batch_size,
-                run=training.Run(run, options.save_every), **arguments
-            )  # fmt: skip
+            sending.send(made, options.given)
+            train_model(made, options)
     except training.Interrupted as interrupt:
         stopped(interrupt.result, resumed(run))
 

@@ -1,6 +1,5 @@
 """`oarlock train`: run a training script, train the model that a script makes, or continue a saved training program."""
 
-import os
 import shlex
 import sys
 from pathlib import Path
@@ -15,15 +14,17 @@ from oarlock.cli.output_file import destination, is_child
 from oarlock.cli.progress_options import Plain, Quiet, shown
 from oarlock.cli.script_run import run_script
 from oarlock.cli.trace_option import ProfilePath, ProfileSteps, traced
-from oarlock.cli.train_call import arguments_of, refuse_arguments, require_folder_of, resumed, stopped
+from oarlock.cli.train_call import refuse_arguments, require_folder_of, require_program_file, resumed, stopped, train_model
 from oarlock.cli.untrusted_run import Untrusted
 from oarlock.cli.workers import Workers, start_workers
-from oarlock.errors import ArgumentError, MissingFileError, NotFiniteError
+from oarlock.errors import ArgumentError, NotFiniteError
 from oarlock.io.model import load_model, save_model
 from oarlock.runtime.process import configure_process
-from oarlock.training.configuration import read_configuration
+from oarlock.runtime.workers import is_first_worker, is_worker
+from oarlock.training.configuration import Given, read_configuration
 from oarlock.training.invocation import Invocation
 from oarlock.training.options import TrainOptions
+from oarlock.training.sent_model import Sending, receive
 
 __all__ = ["train"]
 
@@ -107,12 +108,11 @@ def train(
     Ctrl-C saves what was trained so far, and says how to go on. With [bold]--untrusted[/] nothing is shown until the run has ended,
     and a run that takes more than two seconds to hand back what it trained is ended without.
     """
-    if not os.path.exists(path):
-        raise MissingFileError(f'there is no file "{path}"')
-    if path.is_dir():
-        raise ArgumentError(f'"{path}" is a folder, and train takes a script or a saved program', hint=f"oarlock resume {path}")
+    if not is_worker():  # the first of several looks itself, and the others may need none
+        require_program_file(path)
     if workers != 1 and untrusted:
         raise ArgumentError("--untrusted runs one process, which may exchange nothing with others", hint="leave out --workers")
+    configuration, progress = read_configuration(config, settings), shown(plain=plain, quiet=quiet)
     start_workers(workers)
     configure_process(keep_memory=not is_child())  # a stranger's file is held to the memory that it needs
     asked = {
@@ -134,19 +134,43 @@ def train(
         "place": place,
         "shard_optimizer": shard_optimizer or None,
     }
-    configuration, progress = read_configuration(config, settings), shown(plain=plain, quiet=quiet)
+    is_script = path.suffix == ".py"
     with Invocation(sys.argv, configuration, asked, progress) as invocation, traced(profile, profile_steps):
-        if path.suffix == ".py":
-            if untrusted:
-                raise ArgumentError("--untrusted is for saved programs; a script is Python, which can do anything")
+        if is_script and untrusted:
+            raise ArgumentError("--untrusted is for saved programs; a script is Python, which can do anything")
+        if is_script and not invocation.has("data"):  # it trains by itself, on every worker
             run_script(path, context.args, invocation)
+        elif not is_first_worker():
+            _train_received(path, context.args, invocation)
         else:
-            refuse_arguments(context.args)
-            _train_saved(path, invocation, untrusted=untrusted)
+            with Sending() as sending:
+                if is_script:
+                    run_script(path, context.args, invocation, sending)
+                else:
+                    _train_saved(path, context.args, invocation, sending, untrusted=untrusted)
 
 
-def _train_saved(path: Path, invocation: Invocation, *, untrusted: bool) -> None:
+def _train_received(path: Path, arguments: list[str], invocation: Invocation) -> None:
+    """Train what the first worker sends, and leave it to that one to speak of it; or run the script too."""
+    received = receive()
+    if received is None:
+        sys.exit(1)
+    if received.model is None:
+        run_script(path, arguments, invocation)
+        return
+    given = {f"train.{name}": Given(value, "the first worker") for name, value in received.options.items()}
+    with Invocation(sys.argv, given, progress=invocation.progress) as told:
+        try:
+            with training.Stopping(patience=0.0):
+                train_model(received.model, told.options())
+        except training.Interrupted:
+            sys.exit(130)
+
+
+def _train_saved(path: Path, arguments: list[str], invocation: Invocation, sending: Sending, *, untrusted: bool) -> None:
     """Train a saved program, and save it."""
+    require_program_file(path)
+    refuse_arguments(arguments)
     options = invocation.options()
     for name in ("batch_size", "optimizer", "lr"):
         if getattr(options, name) is not None:
@@ -159,7 +183,6 @@ def _train_saved(path: Path, invocation: Invocation, *, untrusted: bool) -> None
         raise ArgumentError("a saved program needs --data", hint="--data digits:train")
     require_folder_of(options.save)
     saved = options.save or path
-    run = None if options.run is None else training.Run(options.run, options.save_every)
 
     def save(result: training.TrainingResult) -> None:
         save_model(result, destination(saved))
@@ -170,7 +193,8 @@ def _train_saved(path: Path, invocation: Invocation, *, untrusted: bool) -> None
     try:
         with training.Stopping(patience=0.0):
             model = load_model(path, untrusted=untrusted)
-            training.train(model, run=run, **arguments_of(options, model.program.seed))
+            sending.send(model, options.given)
+            train_model(model, options)
     except training.Interrupted as interrupt:
         save_model(interrupt.result, destination(saved))
         again = " ".join(

@@ -1,5 +1,6 @@
-"""Common to scripts and saved programs that `oarlock train` trains: the arguments of `ol.train`, the end of a run that is interrupted."""
+"""Common to scripts and saved programs that `oarlock train` trains: the call of `ol.train`, the end of a run that is interrupted."""
 
+import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,32 +11,36 @@ import typer
 from oarlock import training
 from oarlock.datasets.by_name import open_source
 from oarlock.errors import ArgumentError, MissingFileError
+from oarlock.io.model import Model
 from oarlock.runtime.place import CPUPlace, GPUPlace, Place
 from oarlock.suggestions import find_near
 from oarlock.training.options import OPTIONS, TrainOptions
 
-__all__ = ["arguments_of", "refuse_arguments", "require_folder_of", "resumed", "stopped"]
+__all__ = ["refuse_arguments", "require_folder_of", "require_program_file", "resumed", "stopped", "train_model"]
 
 
-def arguments_of(options: TrainOptions, seed: int) -> dict[str, Any]:
-    """The arguments of `train` that a script's model and a saved program have in common."""
-    seed = seed if options.seed is None else options.seed
+def train_model(model: Model, options: TrainOptions) -> None:
+    """Train the model of a script, a saved program, or one that the first worker has sent."""
+    seed = model.program.seed if options.seed is None else options.seed
 
     def opened(name: str | None) -> Any:
         return None if name is None else open_source(name, seed=seed, columns=options.columns)
 
-    return {
-        "data": opened(options.data),
-        "validate": opened(options.validate),
-        "validate_every": options.validate_every,
-        "loggers": options.log,
-        "epochs": options.epochs,
-        "steps": options.steps,
-        "backend": options.backend,
-        "place": _place_of(options.place),
-        "shard_optimizer": bool(options.shard_optimizer),
-        "tune": False,
-    }
+    training.train(
+        model,
+        data=opened(options.data),
+        batch_size=None if model.program.training is None else model.program.training.batch_size,
+        validate=opened(options.validate),
+        validate_every=options.validate_every,
+        run=None if options.run is None else training.Run(options.run, options.save_every),
+        loggers=options.log,
+        epochs=options.epochs,
+        steps=options.steps,
+        backend=options.backend,  # type: ignore[arg-type]  which is refused where there is no such one
+        place=_place_of(options.place),
+        shard_optimizer=bool(options.shard_optimizer),
+        tune=False,
+    )
 
 
 def _place_of(text: str | None) -> Place | None:
@@ -54,6 +59,14 @@ def refuse_arguments(words: Sequence[str]) -> None:
         options = [name.replace("_", "-") for name in (*OPTIONS, "config", "set", "import", "plain", "quiet")]
         near = find_near(words[0].strip("-").partition("=")[0], options) if words[0].startswith("-") else None
         raise ArgumentError(f"unknown argument {words[0]!r}", hint=f"did you mean --{near}?" if near else "oarlock train --help")
+
+
+def require_program_file(path: Path) -> None:
+    """Raise MissingFileError or ArgumentError for what is no file."""
+    if not os.path.exists(path):
+        raise MissingFileError(f'there is no file "{path}"')
+    if path.is_dir():
+        raise ArgumentError(f'"{path}" is a folder, and train takes a script or a saved program', hint=f"oarlock resume {path}")
 
 
 def require_folder_of(path: Path | None) -> None:

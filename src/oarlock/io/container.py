@@ -74,15 +74,17 @@ def as_declared(tensor: torch.Tensor, dtype: DType) -> torch.Tensor:
 
 
 def read_container(
-    path: str | os.PathLike[str], *, limits: Limits | None = None, untrusted: bool = False
+    path: str | os.PathLike[str] | bytes, *, limits: Limits | None = None, untrusted: bool = False
 ) -> tuple[bytes, dict[str, torch.Tensor]]:
-    """The program's bytes and the tensors in a file. Raises MissingFileError, ReadError, LimitError or FormatError.
+    """The program's bytes and the tensors in a file, or in the bytes of one. Raises MissingFileError, ReadError, LimitError or FormatError.
 
     An `untrusted` file must be no link. All is read through one descriptor, once.
     """
     limits = limits or Limits()
-    name = Path(path).name
-    data = read_file(path, largest=limits.file_bytes, limit="file_bytes", untrusted=untrusted)
+    if isinstance(path, bytes):
+        name, data = "the model", path
+    else:
+        name, data = Path(path).name, read_file(path, largest=limits.file_bytes, limit="file_bytes", untrusted=untrusted)
     metadata = _read_metadata(data, name, limits)
     try:
         items = dict(safetensors.deserialize(data))

@@ -281,14 +281,14 @@ def load_model(*arguments: object, limits: Limits | None = None, untrusted: bool
 
 
 def read_model(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | bytes,
     catalogue: Catalogue,
     *,
     elsewhere: Callable[[Var], torch.Tensor | None] | None = None,
     limits: Limits | None = None,
     untrusted: bool = False,
 ) -> Model:
-    """Read a model file whose operators are in `catalogue`. One without gradients refuses training programs.
+    """Read a model file, or the bytes of one, whose operators are in `catalogue`. One without gradients refuses training programs.
 
     `elsewhere` gives the value of a variable of which the file has none, or None where there is none there either.
     """

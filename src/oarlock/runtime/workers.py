@@ -20,7 +20,7 @@ from oarlock.errors import ArgumentError, WorkerError
 from oarlock.ir.location import here
 from oarlock.tensor.shares import Reduction, bounds_of
 
-__all__ = ["ProcessGroup", "Workers", "connect", "current_workers", "disconnect"]
+__all__ = ["ProcessGroup", "Workers", "connect", "current_workers", "disconnect", "is_first_worker", "is_worker"]
 
 _TO_COME = timedelta(minutes=5)  # for all workers to start, which takes longer than any exchange
 _VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
@@ -187,6 +187,16 @@ def current_workers() -> Workers:
 
 
 _connected: ProcessGroup | None = None
+
+
+def is_worker() -> bool:
+    """Whether the environment says that this process is one of several workers, connected or not."""
+    return "RANK" in os.environ
+
+
+def is_first_worker() -> bool:
+    """Whether this process is the first of its workers, or alone."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def connect(*, timeout: float = 30.0, backend: str | None = None) -> Workers:

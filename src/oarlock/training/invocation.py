@@ -26,7 +26,8 @@ class Invocation:
 
     `command` are its words, `given` settings by dotted names, `asked` options of the command line, `progress` how progress is shown, None
     as the output tells. `is_script` says whether a script runs; what that declares is in `settings`, `trains` tells whether it called
-    `ol.train`, and `folder` where its run is kept. `on_result` is given what is trained, before the run says how it goes on.
+    `ol.train`, and `folder` where its run is kept. `on_declared` is called when the script has declared settings; `on_result` is given
+    what is trained, before the run says how it goes on.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Invocation:
         self.settings: dict[str, object] = {}
         self.trains = self.is_script = False
         self.folder: Path | None = None
+        self.on_declared: Callable[[], object] = lambda: None
         self.on_result: Callable[[TrainingResult], object] = lambda result: None
 
     def __enter__(self) -> "Invocation":
@@ -69,7 +71,13 @@ class Invocation:
         values |= {name: convert(name, declared[name], given) for name, given in theirs.items()}
         format_toml(values)  # which refuses what no file holds
         self.settings = {**(self.settings if self.command else {}), **values}  # those of the script that declared last, without a command
+        self.on_declared()
         return values
+
+    def has(self, option: str) -> bool:
+        """Whether the command has an option: on its line or in its section, and not as a setting of the script's own."""
+        dotted = f"{_SECTION}.{option}"
+        return option in self.asked or (dotted in self.given and dotted not in self.settings)
 
     def options(self) -> TrainOptions:
         """The options of the command: those of its line, else of its section. Raises ArgumentError for a setting that nothing declares."""

@@ -7,6 +7,7 @@ import torch
 
 from oarlock.data.program_inputs import Feed
 from oarlock.errors import WorkerError
+from oarlock.io.model import Model
 from oarlock.ir.content_hash import content_hash
 from oarlock.ir.diff import diff_programs
 from oarlock.ir.program import Program
@@ -15,12 +16,14 @@ from oarlock.passes.parallel.sharded_optimizer import shard_optimizer as keep_sh
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.workers import Workers
 from oarlock.training.checkpoint import write_part
-from oarlock.training.records import EpochRecord, ValidationRecord
+from oarlock.training.records import EpochRecord, TrainingResult, ValidationRecord
 from oarlock.training.run_folder import Run, RunFolder
 from oarlock.training.saved_state import SavedState
 from oarlock.training.shares import Shares
 
-__all__ = ["FollowedFolder", "open_folder", "require_one_start", "shared_by"]
+__all__ = ["FollowedFolder", "open_folder", "require_one_start", "shared_by", "tell"]
+
+_PART = 2**26  # bytes that are sent at once: each exchange has the time that the connection was made with
 
 
 def shared_by(workers: Workers, program: Program, *, shard_optimizer: bool = False) -> tuple[Program, Shares]:
@@ -59,10 +62,18 @@ def require_one_start(workers: Workers, program: Program, steps: int) -> None:
 
 def _program_of(workers: Workers, program: Program, index: int) -> Program:
     """The program of one of the workers, on all of them."""
-    written = torch.frombuffer(bytearray(program.to_bytes(source=False)), dtype=torch.uint8)
-    sizes = workers.all_gather(torch.tensor([len(written)]), [1] * workers.count, 0)
-    sent = written if workers.index == index else torch.zeros(int(sizes[index]), dtype=torch.uint8)
-    return Program.from_bytes(workers.broadcast(sent, index).numpy().tobytes())
+    return Program.from_bytes(tell(workers, program.to_bytes(source=False), root=index))
+
+
+def tell(workers: Workers, data: bytes = b"", *, root: int = 0) -> bytes:
+    """The bytes that worker `root` gives, on all workers; what the others give is of no interest."""
+    size = int(workers.broadcast(torch.tensor([len(data)]), root))
+    if workers.index == root:
+        for start in range(0, size, _PART):
+            workers.broadcast(torch.frombuffer(bytearray(data[start : start + _PART]), dtype=torch.uint8), root)
+        return data
+    parts = [torch.empty(min(_PART, size - start), dtype=torch.uint8) for start in range(0, size, _PART)]
+    return b"".join(workers.broadcast(part, root).numpy().tobytes() for part in parts)
 
 
 def open_folder(run: Run, workers: Workers) -> RunFolder:
@@ -81,6 +92,9 @@ class FollowedFolder(RunFolder):
             self._wait()
         finally:
             self._writer.shutdown()
+
+    def require_state(self, saved: Model, given: Model | TrainingResult) -> None:
+        """Nothing is compared: the first worker does."""
 
     def begin(
         self,

@@ -13,16 +13,13 @@ from typing import Literal
 
 from oarlock.data.recognition import open_data
 from oarlock.data.source import Source, Transform
-from oarlock.errors import ArgumentError, ProgramError, ScopeError
+from oarlock.errors import ArgumentError, ScopeError
 from oarlock.io.model import Model
-from oarlock.ir.content_hash import content_hash
 from oarlock.ir.location import here
 from oarlock.ir.names import COUNTER
 from oarlock.ir.program import Program, Training
 from oarlock.ir.var import Var
 from oarlock.optimizer.optimizer import Optimizer
-from oarlock.optimizer.sgd import SGD
-from oarlock.passes.pruning import prune
 from oarlock.registry.creator import describe_value
 from oarlock.registry.range_check import require_count
 from oarlock.runtime.executor import Backend, Executor, require_backend
@@ -41,6 +38,7 @@ from oarlock.training.loggers.protocol import Logger
 from oarlock.training.loggers.selection import open_loggers
 from oarlock.training.loop import Loop
 from oarlock.training.metric_log import require_loggable
+from oarlock.training.new_run import MOST, NewRun, chosen, driven, training_program
 from oarlock.training.progress import Display, SilentDisplay, announced, select_display
 from oarlock.training.records import EpochRecord, TrainingResult
 from oarlock.training.replay import open_batches
@@ -48,8 +46,6 @@ from oarlock.training.run_folder import Run
 from oarlock.training.together import open_folder, require_one_start
 
 __all__ = ["train"]
-
-_MOST = 2**32 - 1  # which a file can hold
 
 
 def train(
@@ -137,18 +133,18 @@ def train(
         if saved is not None and scope is not None:
             raise ArgumentError(f'"{folder.path}" holds a run already, which has its parameters; scope is for a new one')  # type: ignore[union-attr]
         if isinstance(cost, Var):
-            rows = require_count("batch_size", batch_size if batch_size is not None else own or 32, most=_MOST)
-            drive = Training(rows, 1 if epochs is None else require_count("epochs", epochs, most=_MOST), _chosen(backend))
+            drive = driven(own if batch_size is None else batch_size, epochs, backend)
             executor = Executor(place, backend=require_backend(drive.backend))
-            program = _training_program(cost, optimizer, show or {}, drive.batch_size)
+            program = training_program(cost, optimizer, show or {}, drive.batch_size)
             if saved is not None:
                 folder.require_same(saved.program, program)  # type: ignore[union-attr]
-                cost, optimizer, show, batch_size = saved, None, None, rows
+                cost, optimizer, show, batch_size = saved, None, None, drive.batch_size
         elif scope is not None:
             raise ArgumentError("a training program has its parameters already; scope is for a cost")
         elif saved is not None and isinstance(cost, Model | TrainingResult):
             folder.require_same(saved.program, cost.program)  # type: ignore[union-attr]
-            folder.require_state(saved, cost)  # type: ignore[union-attr]
+            if not isinstance(cost, NewRun):
+                folder.require_state(saved, cost)  # type: ignore[union-attr]
             cost = saved
         if isinstance(cost, Var):
             scope = Scope() if scope is None else scope
@@ -180,7 +176,7 @@ def train(
             loop.go_on(state)
         require_one_start(workers, program, loop.result.steps)
         if folder is not None:
-            start = None if isinstance(cost, Var) else scope
+            start = None if isinstance(cost, Var | NewRun) else scope
             folder.begin(program, steps=loop.result.steps, data=named, command=command, settings=settings, start=start)
         progress = progress if workers.index == 0 else False
         display = select_display(kind=invocation.progress) if progress is True else SilentDisplay() if progress is False else progress
@@ -190,27 +186,6 @@ def train(
             result = loop.run(steps, display)
             invocation.on_result(result)
             return result
-
-
-def _training_program(cost: Var, optimizer: Optimizer | None, show: Mapping[str, Var], batch_size: int) -> Program:
-    """A copy of the program of `cost` that updates its parameters. What is made alike is one run: after an error, it goes on."""
-    if optimizer is not None and not isinstance(optimizer, Optimizer):
-        raise ArgumentError(f"optimizer is one such as ol.optimizer.Adam(1e-3), not {describe_value(optimizer)}")
-    if not isinstance(show, Mapping) or not all(isinstance(var, Var) for var in show.values()):
-        raise ArgumentError('show is a dict of variables by their labels, such as {"accuracy": accuracy}')
-    if "loss" in show:
-        raise ArgumentError('show: "loss" is what the cost is called; give the variable another label', given=[show["loss"].describe()])
-    if cost.block.program.is_training:
-        if optimizer is not None:
-            raise ProgramError("the program has an optimizer already", hint="leave out `optimizer`, or do not call minimize yourself")
-        program = cost.block.program.clone()
-        program.targets = {"loss": program.main.var(cost.name)} | {label: program.main.var(var.name) for label, var in show.items()}
-    else:
-        program = prune(cost.block.program, {"loss": cost, **show})
-        with program:
-            (optimizer or SGD()).minimize(program.targets["loss"])
-        program.lineage = f"{content_hash(program)} by {batch_size}"
-    return program
 
 
 def _opened(data: object, transform: Transform | None) -> "Mapping[str, object] | Source":
@@ -267,16 +242,12 @@ def _driven_on(model: Model | TrainingResult, place: Place | None, epochs: int |
     drive = model.program.training
     assert drive is not None
     if epochs is not None:
-        drive = replace(drive, epochs=require_count("epochs", epochs, most=_MOST))
+        drive = replace(drive, epochs=require_count("epochs", epochs, most=MOST))
     if backend is not None:
-        drive = replace(drive, backend=_chosen(backend))
+        drive = replace(drive, backend=chosen(backend))
     try:
         return drive, Executor(place, limits=model.limits if isinstance(model, Model) else None, backend=require_backend(drive.backend))
     except ArgumentError as error:
         if backend is None and drive.backend is not None:
             error.hint = f'the saved run names the backend "{drive.backend}": give another, or "none"'
         raise
-
-
-def _chosen(backend: str | None) -> str | None:
-    return None if backend == "none" else backend
