@@ -95,6 +95,23 @@ def test_the_model_of_a_script_is_trained_evaluated_and_saved(place, prints):
     assert prints("infer", "kind.safetensors", "--data", "table.csv", "--columns", "x=width,height") == "predicted float32[100, 2]\n"
 
 
+def test_a_saved_model_and_a_run_find_their_columns_by_name(place, prints, refuses):
+    lines = [line.split(",") for line in Path("table.csv").read_text().splitlines()]
+    Path("turned.csv").write_text("".join(",".join((kind, height, width)) + "\n" for width, height, kind in lines))
+    Path("narrow.csv").write_text("".join(",".join((kind, height)) + "\n" for _, height, kind in lines))
+    named = ("--columns", "kind=kind", "--columns", "x=*")
+    prints("train", "model.py", "--data", "table.csv", *named, "--epochs", 2, "--save", "kind.safetensors")
+    for number, (table, columns) in enumerate([("table.csv", ()), ("turned.csv", ()), ("turned.csv", named)]):
+        prints("infer", "kind.safetensors", "--data", table, *columns, "--output", f"{number}.csv")
+    assert Path("0.csv").read_text() == Path("1.csv").read_text() == Path("2.csv").read_text()
+    assert 'the data set has no column "width"' in refuses("infer", "kind.safetensors", "--data", "narrow.csv")
+    here, there = (prints("evaluate", "runs/model-1", "--data", table).partition("  ")[2] for table in ("table.csv", "turned.csv"))
+    assert here == there
+    prints("prune", "kind.safetensors", "predict", "-o", "pruned.safetensors")
+    prints("infer", "pruned.safetensors", "--data", "turned.csv", "--output", "pruned.csv")
+    assert Path("pruned.csv").read_text() == Path("0.csv").read_text()
+
+
 def test_parts_of_a_table_have_each_row_once(place):
     part = {name: ol.datasets.load(f"table.csv:{name}", seed=3)["width"] for name in ("train", "test", "all")}
     assert [len(part[name]) for name in ("train", "test")] == [80, 20]

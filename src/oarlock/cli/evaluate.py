@@ -55,7 +55,7 @@ def evaluate(
         raise ArgumentError("nothing says what to measure on", hint="--data table.csv:test")
     _require_measured(model, path)
     given = seed if seed is not None else asked.seed
-    source = open_source(name, seed=model.program.seed if given is None else given, columns=columns or asked.columns)
+    source = open_source(name, seed=model.program.seed if given is None else given, columns=columns or asked.columns, known=model.columns)
     found = measure(model, source, batch_size=batch_size)
     typer.echo(f"{name}  " + format_metrics({label: value for label, value in found.items() if isinstance(value, float)}))
     for label, value in found.items():

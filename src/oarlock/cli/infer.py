@@ -38,7 +38,8 @@ def infer(
 ) -> None:
     """Run a model on data, without the Python that trained it.
 
-    Where the data has a [bold]label[/], its accuracy is printed; images are drawn beside what was read.
+    A model that `oarlock train` has saved knows the columns of its table, and finds them by their names, whatever their order. Where the
+    data has a [bold]label[/], its accuracy is printed; images are drawn beside what was read.
     """
     if path.is_dir():
         raise ArgumentError(
@@ -49,7 +50,7 @@ def infer(
         raise MissingFileError(f'there is no folder "{output.parent}"')
     configure_process(keep_memory=not is_child())
     model = inference.load_model(path, untrusted=untrusted)
-    table = open_source(data, seed=model.program.seed if seed is None else seed, columns=columns).rows
+    table = open_source(data, seed=model.program.seed if seed is None else seed, columns=columns, known=model.columns).rows
     assert isinstance(table, Table)
     arrays: dict[str, Any] = table.whole()
     feed = ProgramInputs.of(model.program).feed(arrays, table.numbers, rounds=table.rounds)

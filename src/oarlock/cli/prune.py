@@ -22,5 +22,5 @@ def prune(
 ) -> None:
     """Save the part of a model that some variables need: `oarlock prune run.safetensors predict -o predict.safetensors`."""
     model = load_model(path, untrusted=untrusted)
-    save_model({name: model.program.get_target(name) for name in targets}, model, destination(output))
+    save_model({name: model.program.get_target(name) for name in targets}, model, destination(output), columns=model.columns)
     typer.echo(f"saved {output}")

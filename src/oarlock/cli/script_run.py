@@ -85,7 +85,7 @@ def _train_model(path: Path, model: ScriptModel, options: TrainOptions, invocati
 
     def save(result: training.TrainingResult) -> None:
         if options.save is not None and predict is not None:
-            save_model(predict, result.parameters, options.save)
+            save_model(predict, result.parameters, options.save, columns=made.columns)
             if invocation.progress != "quiet":
                 typer.echo(f"saved {options.save}, which predicts")
 

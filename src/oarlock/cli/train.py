@@ -185,7 +185,7 @@ def _train_saved(path: Path, arguments: list[str], invocation: Invocation, sendi
     saved = options.save or path
 
     def save(result: training.TrainingResult) -> None:
-        save_model(result, destination(saved))
+        save_model(result, destination(saved), columns=model.columns)
         if invocation.progress != "quiet":
             typer.echo(f"{result.steps} steps in all; saved {saved}")
 
@@ -196,7 +196,7 @@ def _train_saved(path: Path, arguments: list[str], invocation: Invocation, sendi
             sending.send(model, options.given)
             train_model(model, options)
     except training.Interrupted as interrupt:
-        save_model(interrupt.result, destination(saved))
+        save_model(interrupt.result, destination(saved), columns=model.columns)
         again = " ".join(
             ["oarlock train", shlex.quote(str(saved)), f"--data {shlex.quote(options.data)}"]
             + [f"--columns {shlex.quote(text)}" for text in options.columns]
@@ -204,7 +204,7 @@ def _train_saved(path: Path, arguments: list[str], invocation: Invocation, sendi
         )
         stopped(interrupt.result, again if options.run is None else resumed(options.run), saved)
     except NotFiniteError as error:
-        save_model(error.result, destination(saved))
+        save_model(error.result, destination(saved), columns=model.columns)
         if invocation.progress != "quiet":
             typer.echo(f"stopped after {error.result.steps} steps; saved {saved}")
         raise

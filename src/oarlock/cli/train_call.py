@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import typer
 
 from oarlock import training
+from oarlock.data.selection import columns_of
 from oarlock.datasets.by_name import open_source
 from oarlock.errors import ArgumentError, MissingFileError
 from oarlock.io.model import Model
@@ -24,11 +25,13 @@ def train_model(model: Model, options: TrainOptions) -> None:
     seed = model.program.seed if options.seed is None else options.seed
 
     def opened(name: str | None) -> Any:
-        return None if name is None else open_source(name, seed=seed, columns=options.columns)
+        return None if name is None else open_source(name, seed=seed, columns=options.columns, known=model.columns)
 
+    data = opened(options.data)
+    model.columns = {**model.columns, **columns_of(getattr(data, "rows", None))}
     training.train(
         model,
-        data=opened(options.data),
+        data=data,
         batch_size=None if model.program.training is None else model.program.training.batch_size,
         validate=opened(options.validate),
         validate_every=options.validate_every,

@@ -8,7 +8,7 @@ from oarlock.data.table import Table
 from oarlock.errors import ArgumentError, FeedError
 from oarlock.suggestions import did_you_mean, list_names
 
-__all__ = ["Columns", "SelectedTable", "parse_columns"]
+__all__ = ["Columns", "SelectedTable", "columns_of", "in_known_order", "parse_columns"]
 
 Columns = Mapping[str, str | Sequence[str]]
 """Columns of a table by the names that they get. Several become one of one more dimension; "first:last" names all from one to another, and
@@ -24,6 +24,23 @@ def parse_columns(given: Sequence[str]) -> Columns | None:
             raise ArgumentError(f"columns are given as NAME=COLUMN, each name once, not as {text!r:.60}", hint='--columns "x=width,height"')
         found[name] = asked.split(",") if "," in asked else asked
     return found or None
+
+
+def columns_of(table: object) -> dict[str, Sequence[str]]:
+    """The columns that `SelectedTable` takes for each name which is not that of a column; none of another table."""
+    return {name: taken for name, taken in table.columns.items() if taken != [name]} if isinstance(table, SelectedTable) else {}
+
+
+def in_known_order(columns: Columns | None, known: Mapping[str, Sequence[str]], names: Collection[str]) -> Columns | None:
+    """`columns` of a table that has `names`, for a model that knows by which columns it was fed before.
+
+    A star stands for those, whatever their order here, and where nothing is said of the columns, they are taken for each input that no
+    column is called as; all other columns stay.
+    """
+    missing = {name: list(taken) for name, taken in known.items() if name not in names}
+    if columns is None:
+        return {**{name: name for name in names}, **missing} if missing else None
+    return {name: list(known[name]) if asked == "*" and name in known else asked for name, asked in columns.items()}
 
 
 class SelectedTable(Table):

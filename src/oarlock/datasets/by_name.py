@@ -1,15 +1,15 @@
 """A data set by its name, as a command line gives it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 
 import numpy
 
 from oarlock.data.part import part_of
 from oarlock.data.recognition import FILES, open_data, read
-from oarlock.data.selection import parse_columns
+from oarlock.data.selection import in_known_order, parse_columns
 from oarlock.data.source import Source
 from oarlock.data.table import Table
 from oarlock.datasets import (
@@ -67,14 +67,20 @@ def load(name: str, *, seed: int = 0, columns: Sequence[str] = ()) -> dict[str, 
     return table.whole()  # type: ignore[return-value]
 
 
-def open_source(name: str, *, seed: int = 0, columns: Sequence[str] = ()) -> Source:
+def open_source(
+    name: str, *, seed: int = 0, columns: Sequence[str] = (), known: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> Source:
     """The rows of `iris:train`, `iris:test`, `iris:all`, of another data set likewise, or of a file or a folder that `ol.data.read` reads.
 
     `table.csv:train` are four fifths of the rows of a file, `table.csv:test` the others. `seed` draws the parts, and what is made up.
-    `columns` picks some, such as "x=first:last" and "label=kind" (`parse_columns`). A file is read without running anything that it holds.
-    Raises DataError, ArgumentError or FeedError.
+    `columns` picks some, such as "x=first:last" and "label=kind" (`parse_columns`); `known` are those that a model was fed from before
+    (`in_known_order`). A file is read without running anything that it holds. Raises DataError, ArgumentError or FeedError.
     """
-    return read(_find(name, seed), columns=parse_columns(columns))
+    found, given = _find(name, seed), parse_columns(columns)
+    if known:
+        found = open_data(found)
+        given = in_known_order(given, known, found.rows.names) if isinstance(found.rows, Table) else given
+    return read(found, columns=given)
 
 
 def _find(name: str, seed: int) -> object:

@@ -14,6 +14,7 @@ import torch
 
 from oarlock.errors import ArgumentError, FormatError, TrainingProgramError, UndefinedVarError, UnsetVarError
 from oarlock.io.container import as_declared, read_container, write_container
+from oarlock.io.listings import COLUMNS, FROZEN, listing, read_columns, read_frozen
 from oarlock.ir.location import here
 from oarlock.ir.names import COUNTER, DRAWS
 from oarlock.ir.operation import Role
@@ -38,17 +39,18 @@ from oarlock.tensor.dtype import from_torch
 
 __all__ = ["Model", "infer", "load_model", "read_model", "save_model", "scope_of", "values_of"]
 
-_FROZEN = "oarlock.frozen"  # the tensor that lists, as JSON, the parameters of a training program that are not to be estimated
-
 
 @dataclass
 class Model:
-    """A program, and a scope that holds its parameters and state; `limits` of its runs, where a stranger wrote it."""
+    """A program, and a scope that holds its parameters and state; `limits` of its runs, where a stranger wrote it; and the `columns` of
+    the table that inputs were fed from, where they are known.
+    """
 
     program: Program
     scope: Scope
     catalogue: Catalogue = field(default=standard, repr=False)
     limits: RunLimits | None = field(default=None, repr=False)
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict, repr=False)
     executor: Executor = field(init=False, repr=False)
     sessions: dict[str, Any] = field(init=False, repr=False, default_factory=dict)  # of other runtimes, by backend
 
@@ -71,6 +73,7 @@ def _onnxruntime() -> Any:
 PathLike = str | os.PathLike[str]
 _SAVE = ("dataset", "parameters", "path"), "save_model takes a target, perhaps a dataset, the parameters and a path"
 _LOAD = ("target", "path"), "load_model takes a path, or a target and a path"
+FedColumns = Mapping[str, Sequence[str]]
 Targets = Var | Sequence[Var] | Mapping[str, Var] | Program
 
 
@@ -86,18 +89,27 @@ Parameters = Scope | Trained | Mapping[str, Any]
 
 
 @overload
-def save_model(target: Targets, parameters: Parameters, path: PathLike | io.BufferedIOBase) -> None: ...
+def save_model(
+    target: Targets, parameters: Parameters, path: PathLike | io.BufferedIOBase, *, columns: FedColumns | None = None
+) -> None: ...
 
 
 @overload
-def save_model(target: Targets, dataset: Mapping[str, Any], parameters: Parameters, path: PathLike | io.BufferedIOBase) -> None: ...
+def save_model(
+    target: Targets,
+    dataset: Mapping[str, Any],
+    parameters: Parameters,
+    path: PathLike | io.BufferedIOBase,
+    *,
+    columns: FedColumns | None = None,
+) -> None: ...
 
 
 @overload
-def save_model(target: Trained, path: PathLike | io.BufferedIOBase) -> None: ...
+def save_model(target: Trained, path: PathLike | io.BufferedIOBase, *, columns: FedColumns | None = None) -> None: ...
 
 
-def save_model(target: object = None, *arguments: object, **keywords: object) -> None:
+def save_model(target: object = None, *arguments: object, columns: FedColumns | None = None, **keywords: object) -> None:
     """Write a program and its values to one file.
 
         save_model(predict, parameters, path)       a program pruned to the variable `predict`
@@ -107,7 +119,8 @@ def save_model(target: object = None, *arguments: object, **keywords: object) ->
         save_model(cost, dataset, parameters, path) as the first, after a check that `dataset` fits its inputs
 
     `parameters` is a scope, the result of `ol.train`, or a dict of arrays; `path` may also be an open binary file. All arguments may be
-    given by these names: `save_model(predict, parameters=scope, path="model.safetensors")`.
+    given by these names: `save_model(predict, parameters=scope, path="model.safetensors")`. `columns` are those of a table that inputs
+    are fed from, by their names there: the command line finds them by these. A model keeps its own, unless others are given.
     Raises ArgumentError, FeedError for a dataset that does not fit, UndefinedVarError for a name in the dict that nothing has,
     UnsetVarError or ShapeError for a value that is missing or does not fit, ScopeError for the state of another program's optimizer,
     MissingFileError where there is no folder, WriteError where the system refuses; the file at `path` is then as it was.
@@ -126,7 +139,10 @@ def save_model(target: object = None, *arguments: object, **keywords: object) ->
     scope = scope_of(parameters, _written_in(target))
     if program.is_training:
         require_not_elsewhere(program, scope, program.persistables())
-    write_container(path, program.to_bytes(), values_of(program, scope))
+    tensors, inputs = values_of(program, scope), {var.name for var in program.main.inputs}
+    known = getattr(target, "columns", None) if columns is None else columns
+    listed = {name: list(names) for name, names in (known or {}).items() if name in inputs}
+    write_container(path, program.to_bytes(), tensors | ({COLUMNS: listing(listed)} if listed else {}))
 
 
 def values_of(program: Program, scope: Scope, *, copied: bool = False, without: Container[str] = ()) -> dict[str, torch.Tensor]:
@@ -144,7 +160,7 @@ def values_of(program: Program, scope: Scope, *, copied: bool = False, without: 
         tensors = {var.name: _value(var, scope) for var in wanted}
     frozen = sorted(frozen_in(scope).intersection(_estimable(program)))
     if frozen:
-        tensors[_FROZEN] = torch.frombuffer(bytearray(json.dumps(frozen).encode()), dtype=torch.uint8)
+        tensors[FROZEN] = listing(frozen)
     return tensors
 
 
@@ -277,7 +293,7 @@ def load_model(*arguments: object, limits: Limits | None = None, untrusted: bool
             given=[f"it was saved for {', '.join(model.program.targets) or 'no target'}, and holds what that needs"],
             hint="ol.save_model([cost, predict], parameters, path) saves what both need",
         )
-    return Model(prune(model.program, {name: var}), model.scope, limits=model.limits)
+    return Model(prune(model.program, {name: var}), model.scope, limits=model.limits, columns=model.columns)
 
 
 def read_model(
@@ -315,25 +331,13 @@ def read_model(
             )
         scope.var(name).give(tensor, own=True)
     own(program, scope, states_of(program))
-    frozen = _read_frozen(program, tensors.pop(_FROZEN, None))
+    frozen = read_frozen(tensors.pop(FROZEN, None), _estimable(program))
+    columns = read_columns(tensors.pop(COLUMNS, None), program)
     for name in _estimable(program):
         scope.var(name).estimated = name not in frozen
     for name in tensors:
         raise FormatError(f"the file holds {json.dumps(name[:80])}, which its program does not declare")
-    return Model(program, scope, catalogue, RunLimits() if untrusted else None)
-
-
-def _read_frozen(program: Program, listed: torch.Tensor | None) -> set[str]:
-    """The parameters that a file lists as not to be estimated. Raises FormatError for a list of anything else."""
-    if listed is None:
-        return set()
-    try:
-        names = json.loads(listed.numpy().tobytes().decode("utf-8"))
-    except (ValueError, RecursionError):
-        names = None
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or not _estimable(program).issuperset(names):
-        raise FormatError(f"{_FROZEN} does not list parameters that the program trains")
-    return set(names)
+    return Model(program, scope, catalogue, RunLimits() if untrusted else None, columns)
 
 
 def _refuse_training(program: Program) -> None:

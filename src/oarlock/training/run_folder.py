@@ -21,6 +21,7 @@ from oarlock.data.program_inputs import Feed
 from oarlock.errors import FormatError, MissingFileError, OarlockError, ProgramError, ScopeError, WriteError
 from oarlock.io.atomic_write import write_file
 from oarlock.io.container import write_container
+from oarlock.io.listings import COLUMNS, listing
 from oarlock.io.model import Model, values_of
 from oarlock.ir.content_hash import content_hash
 from oarlock.ir.diff import diff_programs
@@ -92,6 +93,7 @@ class RunFolder:
         self._log: IO[str] | None = None
         self._lock: IO[bytes] | None = None
         self._saved = -1
+        self.columns: Mapping[str, Sequence[str]] = {}  # of a table, that inputs are fed from
         self.about: dict[str, Any] = {}  # what the run is, once it has begun
         self._made: list[Path] = []
         self._spelled: dict[str, str] = {}  # labels as JSON has them
@@ -279,6 +281,8 @@ class RunFolder:
         self._wait()
         self._saved = state.steps
         tensors = values_of(program, scope, copied=True, without=self.shares.names)
+        if self.columns:
+            tensors[COLUMNS] = listing(self.columns)
         shares = self.shares.copied(scope)
         if self._program is None or self._program[0] != (program.serial, program.revision, program.training):
             self._program = (program.serial, program.revision, program.training), program.to_bytes()

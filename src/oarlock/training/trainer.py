@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Literal
 
 from oarlock.data.recognition import open_data
+from oarlock.data.selection import columns_of
 from oarlock.data.source import Source, Transform
 from oarlock.errors import ArgumentError, ScopeError
 from oarlock.io.model import Model
@@ -153,6 +154,8 @@ def train(
             drive, executor = _driven_on(cost, place, epochs, backend)
         if folder is not None:
             require_loggable(program.targets)
+            fed = {var.name for var in program.main.inputs}
+            folder.columns = {name: taken for name, taken in columns_of(getattr(source, "rows", None)).items() if name in fed}
         batches = open_batches(source, program, drive.batch_size, worker=worker)
         held_out = (
             None
