@@ -179,10 +179,10 @@ class Built:
     def op(self) -> Op:
         return self.program.main.ops[0]
 
-    def run(self, fetch: Sequence[ol.Var], *, training: bool = True) -> list[torch.Tensor]:
+    def run(self, fetch: Sequence[ol.Var], *, training: bool = True, place: ol.Place | None = None) -> list[torch.Tensor]:
         with self.program:
             fetch = [ol.op.all_reduce_done(var, [var])[0] if _is_under_way(var) else var for var in fetch]
-        return ol.Executor().run(self.program, self.feed, fetch, scope=ol.Scope(), training=training, return_numpy=False)
+        return ol.Executor(place).run(self.program, self.feed, fetch, scope=ol.Scope(), training=training, return_numpy=False)
 
 
 def _is_under_way(var: ol.Var) -> bool:

@@ -21,8 +21,7 @@ RELATIVE = {torch.float32: (1e-3, 1e-4), torch.float64: CLAIMS}
 
 
 def run_at(place: ol.Place, built: Built) -> list[torch.Tensor]:
-    outputs = built.op.writes
-    results = ol.Executor(place).run(built.program, built.feed, outputs, scope=ol.Scope(), training=True, return_numpy=False)
+    results = built.run(built.op.writes, place=place)
     assert {result.device.type for result in results if result.ndim} <= {place.device.type}
     return [result.cpu() for result in results]
 
