@@ -94,7 +94,7 @@ def test_a_column_that_is_missing(tmp_path: Path):
     assert refusal(tmp_path / "rows.csv") == expected("""
         the data set has no "x"
               it has width, height, kind
-          Try: ol.data.read(data, columns={"x": "COLUMN"}) names its column, and so does --columns "x=COLUMN"    (oarlock explain FeedError)
+          Try: --columns "x=*", or columns={"x": "*"} of ol.data.read, takes all others    (oarlock explain FeedError)
     """)
     with pytest.raises(ol.FeedError) as raised:
         ol.data.read(tmp_path / "rows.csv", columns={"x": ["width", "hieght"]})

@@ -170,13 +170,15 @@ def test_what_reads_a_run_reads_its_shares(tmp_path):
     assert sample.fault is None
 
 
-def test_the_command_line_asks_for_shares(tmp_path, monkeypatch):
+def test_the_command_line_says_what_workers_share(tmp_path, monkeypatch):
     ol.save_model(train(steps=0), tmp_path / "start.safetensors")
     numpy.savez(tmp_path / "rows.npz", **DATA)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.argv", ["oarlock", "train", "start.safetensors", "--data", "rows.npz", "--shard-optimizer", "--quiet"])
+    words = ["oarlock", "train", "start.safetensors", "--data", "rows.npz", "--shard-optimizer", "--no-sync-batch-norm", "--quiet"]
+    monkeypatch.setattr("sys.argv", words)
     asked = []
-    monkeypatch.setattr("oarlock.training.train", lambda model, **options: asked.append(options["shard_optimizer"]))
+    names = "shard_optimizer", "sync_batch_norm"
+    monkeypatch.setattr("oarlock.training.train", lambda model, **options: asked.append(tuple(options[name] for name in names)))
     with pytest.raises(SystemExit):
         run()
-    assert asked == [True]
+    assert asked == [(True, False)]

@@ -156,3 +156,24 @@ def test_workers_of_different_steps_do_not_begin():
 def test_one_worker_alone_compares_nothing():
     assert torch.distributed.is_initialized() is False
     require_one_start(ol.Executor().workers, program_of(3), 0)
+
+
+def test_batch_norm_takes_the_rows_of_each_worker_where_that_is_asked_for():
+    random = numpy.random.default_rng(0)
+    data = {"x": random.normal(size=(40, 5)), "y": random.integers(0, 3, size=40)}
+
+    def trained(**options) -> dict[str, numpy.ndarray]:
+        with ol.Program(seed=0):
+            x, y = ol.layer.data("x", [5], dtype="float64"), ol.layer.data("y", [], dtype="int64")
+            hidden = ol.layer.batch_norm(ol.layer.fc(x, 6, bias=False))
+            cost = ol.layer.cross_entropy(ol.layer.fc(ol.op.tanh(hidden), 3), y)
+        result = ol.train(cost, data, optimizer=ol.optimizer.SGD(0.1), epochs=2, batch_size=10, progress=False, tune=False, **options)
+        return {var.name: numpy.asarray(result.parameters[var.name]) for var in result.program.persistables()}
+
+    alone = trained()
+    for found in train_together(2, lambda index: trained()):
+        for name, value in alone.items():
+            numpy.testing.assert_allclose(found[name], value, rtol=1e-10, atol=1e-12, err_msg=name)
+    first, second = train_together(2, lambda index: trained(sync_batch_norm=False))
+    assert all(numpy.array_equal(first[name], second[name]) for name in first), "all workers have the same bits"
+    assert numpy.abs(first["batch_norm_0.variance"] - alone["batch_norm_0.variance"]).max() > 1e-3

@@ -78,6 +78,9 @@ def train(
     shard_optimizer: Annotated[
         bool, typer.Option("--shard-optimizer", help="Of several workers, each keeps a share of what the optimizer keeps.")
     ] = False,
+    sync_batch_norm: Annotated[
+        bool, typer.Option(help="Of several workers, batch normalization takes the rows of all; or each takes its own.")
+    ] = True,
     plain: Plain = False,
     quiet: Quiet = False,
     untrusted: Untrusted = False,
@@ -133,6 +136,7 @@ def train(
         "backend": backend,
         "place": place,
         "shard_optimizer": shard_optimizer or None,
+        "sync_batch_norm": None if sync_batch_norm else False,
     }
     is_script = path.suffix == ".py"
     with Invocation(sys.argv, configuration, asked, progress) as invocation, traced(profile, profile_steps):

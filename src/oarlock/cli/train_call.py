@@ -42,6 +42,7 @@ def train_model(model: Model, options: TrainOptions) -> None:
         backend=options.backend,  # type: ignore[arg-type]  which is refused where there is no such one
         place=_place_of(options.place),
         shard_optimizer=bool(options.shard_optimizer),
+        sync_batch_norm=options.sync_batch_norm is not False,
         tune=False,
     )
 

@@ -114,10 +114,7 @@ def require_columns(program: Program, names: list[str]) -> None:
 def _hint_of(var: Var) -> str:
     """How to say which column an input is read from, or which columns, where each of its rows has several numbers."""
     if len(var.shape or ()) == 2:
-        return (
-            f'ol.data.read(data, columns={{"{var.name}": "*"}}), or --columns "{var.name}=*", takes all columns that nothing else takes; '
-            f'"{var.name}=a,b" takes two'
-        )
+        return f'--columns "{var.name}=*", or columns={{"{var.name}": "*"}} of ol.data.read, takes all others'
     return f'ol.data.read(data, columns={{"{var.name}": "COLUMN"}}) names its column, and so does --columns "{var.name}=COLUMN"'
 
 

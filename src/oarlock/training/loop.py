@@ -53,6 +53,7 @@ class Loop:
     validate_every: int | None = None  # steps; None for the end of each epoch
     stops: bool = False  # before a step that is not finite
     shard_optimizer: bool = False
+    sync_batch_norm: bool = True
 
     def __post_init__(self) -> None:
         steps = int(self.scope[COUNTER])  # type: ignore[call-overload]
@@ -106,7 +107,8 @@ class Loop:
         return result
 
     def _share(self) -> None:
-        self.running, self.shares = shared_by(self.workers, self.program, shard_optimizer=self.shard_optimizer)
+        how = {"shard_optimizer": self.shard_optimizer, "sync_batch_norm": self.sync_batch_norm}
+        self.running, self.shares = shared_by(self.workers, self.program, **how)
         # Of what several workers run, what measures exchanges no gradients: a run of the whole would, whatever it is asked for.
         self.measuring = self.running if self.workers.count == 1 else prune(self.running, self.running.targets)
         if self.folder is not None:

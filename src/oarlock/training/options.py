@@ -27,6 +27,7 @@ class TrainOptions:
     backend: str | None = None
     place: str | None = None
     shard_optimizer: bool | None = None
+    sync_batch_norm: bool | None = None
 
     @property
     def given(self) -> dict[str, object]:

@@ -26,14 +26,14 @@ __all__ = ["FollowedFolder", "open_folder", "require_one_start", "shared_by", "t
 _PART = 2**26  # bytes that are sent at once: each exchange has the time that the connection was made with
 
 
-def shared_by(workers: Workers, program: Program, *, shard_optimizer: bool = False) -> tuple[Program, Shares]:
+def shared_by(workers: Workers, program: Program, *, shard_optimizer: bool = False, sync_batch_norm: bool = True) -> tuple[Program, Shares]:
     """The program that each of the workers runs: this one, where it is alone, else a copy that exchanges tensors with the others; and
     what each of them keeps a share of.
     """
     if workers.count == 1:
         return program, Shares()
     copy = program.clone()
-    data_parallel(copy)
+    data_parallel(copy, sync_batch_norm=sync_batch_norm)
     return copy, Shares(workers, keep_shares(copy, workers=workers.count) if shard_optimizer else {})
 
 

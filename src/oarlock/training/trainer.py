@@ -70,6 +70,7 @@ def train(
     scope: Scope | None = None,
     place: Place | None = None,
     shard_optimizer: bool = False,
+    sync_batch_norm: bool = True,
     progress: bool | Display = True,
     tune: bool = True,
     backend: Backend | Literal["none"] | None = None,
@@ -101,7 +102,8 @@ def train(
     part of every minibatch, and all have the parameters that one would have. The first of them keeps the folder of the run, which all
     read, and shows progress. Where a worker ends, the others raise WorkerError; all are started again, and go on from the folder. With
     `shard_optimizer`, each worker keeps a share of what the optimizer keeps (`ol.passes.shard_optimizer`), also in the checkpoints, from
-    which any number of workers goes on; the result is whole, and what `on_step` finds in its parameters' scope is this worker's.
+    which any number of workers goes on; the result is whole, and what `on_step` finds in its parameters' scope is this worker's. Without
+    `sync_batch_norm`, batch normalization takes the statistics of each worker's rows alone.
 
     A loss that is NaN or infinite, or a parameter that a step makes so, stops the run before that step, of which nothing is kept, by a
     NotFiniteError: it names the operator that first made such a number, its line and what it was given. Its `result` is what was trained
@@ -172,7 +174,8 @@ def train(
             _take_up(program, scope, drive.epochs, batches.per_epoch if isinstance(batches, Batches) else None)
         init(program, scope)
         heard = early_stopping, on_step, on_epoch, folder, told
-        loop = Loop(program, scope, batches, held_out, executor, *heard, validate_every, not_finite == "stop", shard_optimizer)
+        shared = validate_every, not_finite == "stop", shard_optimizer, sync_batch_norm
+        loop = Loop(program, scope, batches, held_out, executor, *heard, *shared)
         named = str(data) if isinstance(data, str | os.PathLike) else type(data).__name__
         command, settings = invocation.command or sys.argv, invocation.in_effect
         if folder is not None:
