@@ -160,6 +160,7 @@ class Block(AttachedToBlock):
         row_splits_of: str | None = None,
         update_settings: UpdateSettings = AS_OTHERS,
         sharding: Sharding | None = None,
+        place: int = 0,
         location: Location | None = None,
     ) -> Var:
         """Declare a variable here. Raises ProgramError where the block has one of that name, and for what is no name at all."""
@@ -190,6 +191,7 @@ class Block(AttachedToBlock):
             row_splits_of=row_splits_of,
             update_settings=update_settings,
             sharding=sharding,
+            place=place,
             location=location or self.program.writing[1] or here(),
         )
         self.vars[name] = var

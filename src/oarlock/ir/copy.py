@@ -49,6 +49,7 @@ def _copy_var(var: Var, block: Block) -> Var:
         row_splits_of=var.row_splits_of,
         update_settings=var.update_settings,
         sharding=var.sharding,
+        place=var.place,
         location=var.location,
     )
     return copy

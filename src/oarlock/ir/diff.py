@@ -145,6 +145,8 @@ def _diff_vars(left: Var, right: Var) -> list[str]:
         details.append(f"row_splits_of: {left.row_splits_of or 'nothing'} became {right.row_splits_of or 'nothing'}")
     if left.sharding != right.sharding:
         details.append(f"sharding: {format_sharding(left.sharding) or 'none'} became {format_sharding(right.sharding) or 'none'}")
+    if left.place != right.place:
+        details.append(f"place: {left.place} became {right.place}")
     before, after = left.update_settings.stated, right.update_settings.stated
     for name in sorted(before.keys() | after.keys()):
         if before.get(name) != after.get(name):

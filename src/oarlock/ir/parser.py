@@ -214,6 +214,7 @@ class _Parser:
         var.parameter = word in ("parameter", "frozen")
         var.trainable = word == "parameter"
         self.sharding(var)
+        self.place(var)
         self.update_settings(var)
         if self.skip("="):
             self.initializer(var)
@@ -223,6 +224,12 @@ class _Parser:
         for name in self.marked("shard", var.sharding, "axis or workers"):
             setattr(var.sharding, name, self.number("a number"))
 
+    def place(self, var: wire.VarDesc) -> None:
+        """`place(1)`, if it is next."""
+        if self.opens("place"):
+            var.place = self.number("the number of a place")
+            self.need(")")
+
     def update_settings(self, var: wire.VarDesc) -> None:
         """`update(rate_factor=0.5)`, if it is next."""
         for name in self.marked("update", var.update, "a setting of updates"):
@@ -231,11 +238,17 @@ class _Parser:
                 self.refuse("a float")
             setattr(var.update, name, value)
 
-    def marked(self, mark: str, fields: Message, what: str) -> Iterator[str]:
-        """Stop at the value of each field in parentheses behind `mark`, if that is next; a variable called so begins the next line."""
+    def opens(self, mark: str) -> bool:
+        """Whether `mark` and a parenthesis are next, which are skipped then; a variable called so begins the next line."""
         start = self.at
-        if self.peek() != mark or not (self.word(mark) and self.skip("(")):
-            self.at = start
+        if self.peek() == mark and self.word(mark) and self.skip("("):
+            return True
+        self.at = start
+        return False
+
+    def marked(self, mark: str, fields: Message, what: str) -> Iterator[str]:
+        """Stop at the value of each field in parentheses behind `mark`, if that is next."""
+        if not self.opens(mark):
             return
         fields.SetInParent()
         for _ in self.until(")"):

@@ -77,7 +77,8 @@ def format_declaration(var: Var) -> str:
     held = var.initializer is None or isinstance(var.initializer, HeldValue)
     start = "" if held else f" = {_format_initializer(var.initializer)}"
     divided = f" {format_sharding(var.sharding)}" if var.sharding else ""
-    return f"{kind} {_format_var(var)}{divided}{_format_update_settings(var)}{start}"
+    place = f" place({var.place})" if var.place else ""
+    return f"{kind} {_format_var(var)}{divided}{place}{_format_update_settings(var)}{start}"
 
 
 def format_sharding(sharding: Sharding | None) -> str:

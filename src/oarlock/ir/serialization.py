@@ -75,6 +75,7 @@ def _write_block(block: Block, index: dict[Block, int], desc: wire.BlockDesc) ->
             trainable=var.trainable,
             stop_gradient=var.stop_gradient,
             row_splits_of=var.row_splits_of or "",
+            place=var.place,
         )
         if var.shape is not None:
             write_shape(var.shape, item.shape)
@@ -209,6 +210,7 @@ def _build_var(block: Block, desc: wire.VarDesc) -> None:
             row_splits_of=desc.row_splits_of or None,
             update_settings=_read_update_settings(desc.update) if desc.HasField("update") else AS_OTHERS,
             sharding=Sharding(desc.sharding.axis, desc.sharding.workers) if desc.HasField("sharding") else None,
+            place=desc.place,
         )
     except (KeyError, ValueError) as error:
         raise VerifyError(f'{block.path}: variable "{desc.name}" is not readable: {error}') from error

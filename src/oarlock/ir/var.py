@@ -47,7 +47,8 @@ class Var(AttachedToVar):
     Two Vars are the same variable only if they are the same object; `==` never compares values
     (`ol.op.equal` does). `op` is the op that defines it, None for an input or a persistable variable. Row splits say in
     `row_splits_of` names the dimension that they cut into rows: `Block.splits_of` finds them by it. `update_settings` is what is particular
-    to the updates of a parameter; optimizers read it. `sharding` says how workers divide the value of a persistable variable, if they do.
+    to the updates of a parameter; optimizers read it. `sharding` says how workers divide the value of a persistable variable, if they do;
+    `place` is the number of the place, of those that a run is given, at which its value lies.
     """
 
     __slots__ = (
@@ -60,6 +61,7 @@ class Var(AttachedToVar):
         "op",
         "parameter",
         "persistable",
+        "place",
         "shape",
         "sharding",
         "stop_gradient",
@@ -82,6 +84,7 @@ class Var(AttachedToVar):
         row_splits_of: str | None = None,
         update_settings: UpdateSettings = AS_OTHERS,
         sharding: Sharding | None = None,
+        place: int = 0,
         location: Location | None = None,
     ):
         self.block = block
@@ -97,6 +100,7 @@ class Var(AttachedToVar):
         self.row_splits_of = row_splits_of
         self.update_settings = update_settings
         self.sharding = sharding
+        self.place = place
         self.location = location
         self.op: Op | None = None
 

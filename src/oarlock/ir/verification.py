@@ -80,6 +80,10 @@ def _verify_variable(block: Block, var: Var, is_input: bool) -> None:
         raise VerifyError(f"{where} is sharded along axis {var.sharding.axis}, which {var.type_text} does not have")
     if var.sharding is not None and not 0 <= var.sharding.workers < 2**31:
         raise VerifyError(f"{where} is sharded by {var.sharding.workers} workers")
+    if var.place and not var.persistable:
+        raise VerifyError(f"{where} has a place, so it must be persistable")
+    if not 0 <= var.place < 2**31:
+        raise VerifyError(f"{where} is at place {var.place}")
     if is_input and block.parent is None and var.shape is None:
         raise VerifyError(f"{where} is fed, so its rank must be known")
     if var.row_splits_of is not None and not (is_symbol(var.row_splits_of) and names_in(var.row_splits_of) == {var.row_splits_of}):

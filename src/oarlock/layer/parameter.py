@@ -14,6 +14,7 @@ from oarlock.ir.sharding import Sharding
 from oarlock.ir.size import Shape
 from oarlock.ir.var import Initializer, Var
 from oarlock.layer import initializer as rules
+from oarlock.layer.current_place import current_place
 from oarlock.layer.held_array import HeldArray
 from oarlock.layer.initializer import Rule, constant, xavier
 from oarlock.layer.parameter_options import Given, ParameterOptions, as_options
@@ -82,7 +83,7 @@ def new_parameter(
     """Declare a parameter of `shape`, which starts by `rule` and is called `name` unless the options that were `given` say otherwise.
 
     Workers divide it along the axis `shard`, if there is one. Layers of one name share it; raises ShapeError where they want another shape,
-    ArgumentError where they divide it otherwise, or there is no such axis, and for what are no options.
+    ArgumentError where they divide it otherwise or want it at another place, where there is no such axis, and for what are no options.
     """
     main, options = block.program.main, as_options(given, name)
     name = options.name or name
@@ -103,6 +104,13 @@ def new_parameter(
                 given=[found.describe()],
                 hint="say `shard` where the parameter is first declared",
             )
+        if options.place not in (None, found.place):
+            raise ArgumentError(
+                f'"{name}" is wanted at place {options.place}, yet is declared at place {found.place}',
+                location=here(),
+                given=[found.describe()],
+                hint="say `place` where the parameter is first declared",
+            )
         return found
     return main.new_var(
         name,
@@ -114,6 +122,7 @@ def new_parameter(
         initializer=first_value(options.initializer or rule, shape, dtype),
         update_settings=options.update_settings,
         sharding=sharding,
+        place=current_place() if options.place is None else options.place,
     )
 
 
@@ -167,7 +176,8 @@ def first_value(rule: Rule, shape: tuple[int, ...], dtype: DType) -> Initializer
 
 def new_state(main: Block, name: str, shape: tuple[int, ...], dtype: DType, rule: Rule) -> Var:
     """Declare what a layer keeps from step to step, yet nobody trains."""
-    return main.new_var(name, dtype, shape, persistable=True, stop_gradient=True, initializer=first_value(rule, shape, dtype))
+    first = first_value(rule, shape, dtype)
+    return main.new_var(name, dtype, shape, persistable=True, stop_gradient=True, initializer=first, place=current_place())
 
 
 def require_number(shape: Shape | None, axis: int, what: str, var: Var) -> int:

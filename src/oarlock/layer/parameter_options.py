@@ -6,6 +6,7 @@ from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
 from oarlock.ir.update_settings import UpdateSettings
+from oarlock.layer.current_place import require_place
 from oarlock.layer.initializer import Rule
 
 __all__ = ["Given", "ParameterOptions", "as_options", "require_unnamed"]
@@ -17,7 +18,8 @@ class ParameterOptions:
 
     `initializer` is a rule of `ol.initializer`, in place of the layer's own. `name` is what the parameter is called; layers that call one
     alike, and want it in one shape, share it. Without `trainable` it is frozen: it keeps its first value, or what it is given. `shard` is
-    the axis along which workers divide it, as `ol.passes.tensor_parallel` says. The others are for its updates, in place of what the
+    the axis along which workers divide it, as `ol.passes.tensor_parallel` says, `place` the number of the place at which it lies, in place
+    of what `ol.at_place` says. The others are for its updates, in place of what the
     optimizer has for all or beside it, as `UpdateSettings` says: the learning rate times `rate_factor`, `weight_decay`, the penalties `l1`
     and `l2`, and how its gradient is clipped. A rule by itself, ``weight=ol.initializer.orthogonal()``, says only how the parameter
     starts. Raises ArgumentError.
@@ -27,6 +29,7 @@ class ParameterOptions:
     name: str | None = None
     trainable: bool = True
     shard: int | None = None
+    place: int | None = None
     rate_factor: float = 1.0
     weight_decay: float | None = None
     l1: float = 0.0
@@ -47,6 +50,8 @@ class ParameterOptions:
             raise ArgumentError(f"ParameterOptions: trainable is True or False, not {self.trainable!r:.60}", location=here())
         if self.shard is not None and (isinstance(self.shard, bool) or not isinstance(self.shard, int) or self.shard < 0):
             raise ArgumentError(f"ParameterOptions: shard is an axis, counted from 0, not {self.shard!r:.60}", location=here())
+        if self.place is not None:
+            require_place(self.place)
         _ = self.update_settings  # which are checked when they are made
 
     @property

@@ -23,7 +23,7 @@ def accumulated(main: Block, pairs: Pairs, count: Var, steps: int, update: Calla
     """
     means: dict[Var, Var] = {}
     for parameter, gradient in pairs:
-        mean = new_state(main, f"{parameter.name}@ACCUMULATED", 0.0, dtype=parameter.dtype, shape=parameter.shape)
+        mean = new_state(main, f"{parameter.name}@ACCUMULATED", 0.0, dtype=parameter.dtype, shape=parameter.shape, place=parameter.place)
         means[mean] = add(mean, multiply(gradient, constant_like(1.0 / steps, gradient)))
     held: list[Var] = []
 

@@ -45,7 +45,7 @@ class Step:
     def state(self, parameter: Var, suffix: str, *, initial: float = 0.0, shape: Shape | None = None, dtype: DType | None = None) -> Var:
         """A persistable variable beside `parameter`, of its shape and dtype unless told otherwise, that starts as `initial` everywhere.
 
-        Where workers divide the parameter, they divide what is of its shape alike.
+        Where workers divide the parameter, they divide what is of its shape alike. It lies where the parameter does.
         """
         return new_state(
             self.main,
@@ -54,6 +54,7 @@ class Step:
             dtype=parameter.dtype if dtype is None else dtype,
             shape=parameter.shape if shape is None else shape,
             sharding=parameter.sharding if shape in (None, parameter.shape) else None,
+            place=parameter.place,
         )
 
     def commit(self, var: Var, value: Var) -> None:
@@ -84,11 +85,18 @@ class Step:
 
 
 def new_state(
-    main: Block, name: str, initial: float, *, dtype: DType = DType.FLOAT64, shape: Shape | None = (), sharding: Sharding | None = None
+    main: Block,
+    name: str,
+    initial: float,
+    *,
+    dtype: DType = DType.FLOAT64,
+    shape: Shape | None = (),
+    sharding: Sharding | None = None,
+    place: int = 0,
 ) -> Var:
     """Declare what an optimizer keeps from step to step, every element `initial` at first."""
     start = Initializer("constant", {"value": float(initial)})
-    return main.new_var(name, dtype, shape, persistable=True, stop_gradient=True, initializer=start, sharding=sharding)
+    return main.new_var(name, dtype, shape, persistable=True, stop_gradient=True, initializer=start, sharding=sharding, place=place)
 
 
 def commit_all(main: Block, written: dict[Var, Var]) -> None:

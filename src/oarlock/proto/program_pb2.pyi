@@ -104,7 +104,7 @@ class BlockDesc(_message.Message):
     def __init__(self, name: _Optional[str] = ..., parent: _Optional[int] = ..., inputs: _Optional[_Iterable[str]] = ..., outputs: _Optional[_Iterable[str]] = ..., vars: _Optional[_Iterable[_Union[VarDesc, _Mapping]]] = ..., ops: _Optional[_Iterable[_Union[OpDesc, _Mapping]]] = ...) -> None: ...
 
 class VarDesc(_message.Message):
-    __slots__ = ("name", "dtype", "shape", "persistable", "parameter", "trainable", "stop_gradient", "initializer", "row_splits_of", "update", "sharding")
+    __slots__ = ("name", "dtype", "shape", "persistable", "parameter", "trainable", "stop_gradient", "initializer", "row_splits_of", "update", "sharding", "place")
     NAME_FIELD_NUMBER: _ClassVar[int]
     DTYPE_FIELD_NUMBER: _ClassVar[int]
     SHAPE_FIELD_NUMBER: _ClassVar[int]
@@ -116,6 +116,7 @@ class VarDesc(_message.Message):
     ROW_SPLITS_OF_FIELD_NUMBER: _ClassVar[int]
     UPDATE_FIELD_NUMBER: _ClassVar[int]
     SHARDING_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
     name: str
     dtype: DType
     shape: ShapeDesc
@@ -127,7 +128,8 @@ class VarDesc(_message.Message):
     row_splits_of: str
     update: UpdateSettingsDesc
     sharding: ShardingDesc
-    def __init__(self, name: _Optional[str] = ..., dtype: _Optional[_Union[DType, str]] = ..., shape: _Optional[_Union[ShapeDesc, _Mapping]] = ..., persistable: bool = ..., parameter: bool = ..., trainable: bool = ..., stop_gradient: bool = ..., initializer: _Optional[_Union[InitializerDesc, _Mapping]] = ..., row_splits_of: _Optional[str] = ..., update: _Optional[_Union[UpdateSettingsDesc, _Mapping]] = ..., sharding: _Optional[_Union[ShardingDesc, _Mapping]] = ...) -> None: ...
+    place: int
+    def __init__(self, name: _Optional[str] = ..., dtype: _Optional[_Union[DType, str]] = ..., shape: _Optional[_Union[ShapeDesc, _Mapping]] = ..., persistable: bool = ..., parameter: bool = ..., trainable: bool = ..., stop_gradient: bool = ..., initializer: _Optional[_Union[InitializerDesc, _Mapping]] = ..., row_splits_of: _Optional[str] = ..., update: _Optional[_Union[UpdateSettingsDesc, _Mapping]] = ..., sharding: _Optional[_Union[ShardingDesc, _Mapping]] = ..., place: _Optional[int] = ...) -> None: ...
 
 class ShardingDesc(_message.Message):
     __slots__ = ("axis", "workers")

@@ -16,7 +16,7 @@ from oarlock.runtime.executor import Executor
 from oarlock.runtime.initialization import initial_value
 from oarlock.runtime.interpreter import Interpreter
 from oarlock.runtime.ownership import require_not_elsewhere
-from oarlock.runtime.place import Place, device_of, is_meta, made_at
+from oarlock.runtime.place import Place, device_of, is_meta
 from oarlock.runtime.preparation import Values
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.value_check import check_found
@@ -67,8 +67,8 @@ def run_block(
     if run.training:
         read = {var for op in ops for var in op.reads}
         require_not_elsewhere(block.program, scope, [var for var in block.program.persistables() if var in read])
-    with torch.no_grad(), made_at(run.place):
-        Interpreter(catalogue, check=check).run_ops(ops, scope, run)
+    with torch.no_grad():
+        Interpreter(catalogue, check=check).run_at_places(ops, scope, run)
 
 
 def _run(block: Block, scope: Scope, context: Context | Place | None = None, begin: int | None = None, end: int | None = None) -> None:
@@ -97,7 +97,7 @@ def _eval(
         )
     run = _in_context(scope, context) or Context(scope)
     chosen = [targets] if isinstance(targets, Var | str) else targets
-    values = Executor(run.place).eval(block.program, chosen, feed, scope=scope, training=bool(run.training))
+    values = Executor(run.places).eval(block.program, chosen, feed, scope=scope, training=bool(run.training))
     return values[0] if isinstance(targets, Var | str) else values
 
 

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
@@ -17,7 +17,7 @@ from oarlock.ir.size import Size, evaluate, names_in, told
 from oarlock.ir.var import Var
 from oarlock.runtime import random
 from oarlock.runtime.budget import Budget, bytes_of
-from oarlock.runtime.place import CPUPlace, Place, device_of, one_place
+from oarlock.runtime.place import CPUPlace, Place, device_of, place_with, places_in
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.workers import Workers, current_workers
 from oarlock.tensor.dtype import to_torch
@@ -28,12 +28,13 @@ __all__ = ["Context", "KernelContext", "draws_done"]
 
 @dataclass(frozen=True)
 class Context:
-    """The environment of a run: a scope, a place, whether this is training, and what it may use.
+    """The environment of a run: a scope, places, whether this is training, and what it may use.
 
     Whether dropout drops and updates are made is a property of the run, not of the program; where nothing is said (None), a run of a
-    program with updates is training. A list of one place counts as that place. Raises ArgumentError for several, for what is no place,
-    for a place that is not on this machine, for what is no scope, and for a `training` that is neither True, False nor None; ScopeError
-    for a scope that was dropped.
+    program with updates is training. Of a list of places, the first is that of what is fed, and `places` has all by the numbers that a
+    program gives its parameters; `place` is where the ops that run now do. Raises ArgumentError for what is no place, for a place that is
+    not on this machine, for what is no scope, and for a `training` that is neither True, False nor None; ScopeError for a scope that was
+    dropped.
     """
 
     scope: Scope
@@ -41,6 +42,7 @@ class Context:
     training: bool | None = None
     budget: Budget | None = field(default=None, repr=False)
     workers: Workers = field(default_factory=current_workers, repr=False)
+    places: tuple[Place, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.scope, Scope):
@@ -49,15 +51,16 @@ class Context:
             )
         if self.scope.dropped:
             raise ScopeError("this scope was dropped", location=here())
-        if type(self.place) is not CPUPlace:
-            object.__setattr__(self, "place", one_place(self.place))
+        if self.place not in self.places:  # else it is one of several that were looked at before
+            places = places_in(self.place)
+            object.__setattr__(self, "place", places[0])
+            object.__setattr__(self, "places", places)
         if not isinstance(self.training, bool | None):
             raise ArgumentError(f"training is True, False or None, not {self.training!r:.60}", location=here())
 
-    @property
-    def places(self) -> tuple[Place]:
-        """The place as the Framework document has it, the first and only one of several."""
-        return (self.place,)
+    def at(self, number: int) -> "Context":
+        """The same for ops that run at the place with this `number`. Raises ArgumentError where there is none."""
+        return replace(self, place=place_with(number, self.places))
 
     def create_scope(self, name: str = "") -> Scope:
         """The first scope called `name` inside that of the run, made where there is none; without a name, always a new one."""
@@ -108,6 +111,10 @@ class KernelContext:
         """
         key = random.key_of(self.op.block.program.seed, "op", random_id, self._count_draws(), *map(forward_name, self._trips))
         return random.uniform(tuple(shape), key, start=start, device=device_of(self._context.place))
+
+    def device(self, place: int) -> torch.device:
+        """The device of the place with this number. Raises ArgumentError where there is none."""
+        return device_of(place_with(place, self._context.places))
 
     def run_block(self, block: Block, values: list[torch.Tensor], *, trip: int | None = None) -> list[torch.Tensor]:
         """Run a block of this op on `values`, its inputs, in a scope of its own; return its outputs.

@@ -20,7 +20,7 @@ from oarlock.runtime.fork import note_threads, released_by_forks
 from oarlock.runtime.interpreter import Interpreter
 from oarlock.runtime.numpy_backend import interpret_by_numpy, require_numpy_kernels
 from oarlock.runtime.paths import find_path
-from oarlock.runtime.place import Place, one_place
+from oarlock.runtime.place import Place, places_in
 from oarlock.runtime.plan import Plan
 from oarlock.runtime.preparation import Prepared, Values
 from oarlock.runtime.scope import Scope, frozen_in
@@ -36,7 +36,7 @@ _MAX_PREPARED = 64
 
 
 class Executor:
-    """Runs programs at a place.
+    """Runs programs at a place, or at several.
 
     A run verifies the program once, computes what the fetches and the updates need, nothing else, in a scope of
     its own that is dropped when the run ends, and writes persistable variables last. So a run that raises
@@ -62,6 +62,10 @@ class Executor:
     `workers` are those that it exchanges tensors with, where a program asks for that: those that `oarlock.runtime.workers.connect` has
     connected, unless others are given.
 
+    Of several places, the first is that of what is fed, and of parameters that say nothing; the others are those that parameters name by
+    their numbers. An op runs where its parameters are, and what it reads is moved there. Where there is one place, all is there, whatever a
+    program says. docs/guides/places.md shows it.
+
     The backend of an executor stays: who wants another one from some step on goes on with another executor, in the same scope.
     """
 
@@ -81,14 +85,15 @@ class Executor:
         self.poison = poison
         self.workers = current_workers() if workers is None else workers
         self.backend = require_backend(backend)
-        self.place = one_place(place)
+        self.places = places_in(place)
+        self.place = self.places[0]
         self.limits = limits
         if backend == "numpy":
             self.interpreter = interpret_by_numpy(catalogue, self.place, check=check)
         else:
             self.interpreter = Interpreter(catalogue, check=check)
         if backend in ("inductor", "cuda_graphs"):
-            _require_plans(self.place, backend, {"interpret": interpret, "check": check, "limits": limits is not None})
+            _require_plans(self.places, backend, {"interpret": interpret, "check": check, "limits": limits is not None})
         self.planned = not (interpret or check or limits or backend == "numpy")
         self.passes = require_passes(passes)
         self._prepared: dict[tuple[object, ...], Prepared] = {}
@@ -152,7 +157,7 @@ class Executor:
         for a stack over trips whose sizes differ.
         """
         training = program.is_training if training is None else training
-        context = Context(scope, self.place, training, workers=self.workers)
+        context = Context(scope, self.place, training, workers=self.workers, places=self.places)
         values, scopes = self._execute(program, feed, fetch, context, return_numpy, update=training, measure=measure, keep=keep_scopes)
         return values if scopes is None else (values, scopes)
 
@@ -170,7 +175,7 @@ class Executor:
 
         The arguments, and what is raised, are those of `run`. `scope` is not changed.
         """
-        context = Context(scope, self.place, training, workers=self.workers)
+        context = Context(scope, self.place, training, workers=self.workers, places=self.places)
         return self._execute(program, feed, targets, context, return_numpy, update=False, measure=False, keep=False)[0]
 
     def prepare(
@@ -189,7 +194,7 @@ class Executor:
         """
         _require_list(fetch)
         training = program.is_training if training is None else training
-        context = Context(scope, self.place, training, workers=self.workers)
+        context = Context(scope, self.place, training, workers=self.workers, places=self.places)
         prepared = self._prepare(program, tuple(fetch), update=training, measure=measure, whole=False, scope=scope)
         if prepared.plan is not None:
             return planned_step(prepared.plan, prepared, context, return_numpy=return_numpy)
@@ -255,7 +260,7 @@ class Executor:
                     frozen=frozen,
                     whole=whole,
                     passes=passes,
-                    place=self.place,
+                    places=self.places,
                     poison=self.poison,
                     backend=self.backend,
                 )
@@ -274,8 +279,16 @@ def require_backend(backend: object) -> Backend | None:
     return backend  # type: ignore[return-value]
 
 
-def _require_plans(place: Place, backend: Backend, interpreted: Mapping[str, bool]) -> None:
+def _require_plans(places: Sequence[Place], backend: Backend, interpreted: Mapping[str, bool]) -> None:
     """Raise ArgumentError where a backend would have nothing to compile, or to capture."""
+    place = places[0]
+    if len(places) > 1:
+        raise ArgumentError(
+            f'backend="{backend}" is for one place, not for {len(places)}',
+            location=here(),
+            given=[repr(each) for each in places],
+            hint="leave out backend, or give one place",
+        )
     if backend == "inductor" and not place.is_cpu:
         raise ArgumentError(
             f'backend="inductor" compiles what runs at ol.CPUPlace(), not at {place}',

@@ -1,8 +1,9 @@
 """The meaning of a program: one op at a time, over scopes. Plans may be faster; they may not differ."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -13,16 +14,18 @@ from oarlock.ir.block import Block
 from oarlock.ir.names import DRAWS
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.var import Var
+from oarlock.passes.places import find_places
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 from oarlock.registry.told_attributes import asks_inputs, numbers_in, shapes_of
 from oarlock.runtime import recording
 from oarlock.runtime.context import Context, KernelContext, draws_done
 from oarlock.runtime.kernel_error import explain
-from oarlock.runtime.place import device_of
+from oarlock.runtime.place import device_of, made_at
 from oarlock.runtime.recording import Part, Recorder
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.value_check import check_op
+from oarlock.tensor.stacks import brought
 
 __all__ = ["Interpreter", "commit", "path_of", "read_var"]
 
@@ -49,7 +52,20 @@ class Interpreter:
         self.run_ops(block.ops, scope, context, trips)
         recorder.note(begun, Part("block", block.name.partition(".")[0] if scope.name.isdigit() else block.name), detail=scope.name)
 
-    def run_ops(self, ops: list[Op], scope: Scope, context: Context, trips: tuple[str, ...] = ("main",)) -> None:
+    def run_at_places(self, ops: Sequence[Op], scope: Scope, context: Context) -> None:
+        """Run some ops of a main block, each where it is to run, of the places of the context. Raises as `run_ops` does."""
+        if len(context.places) == 1:
+            with made_at(context.place):
+                self.run_ops(ops, scope, context)
+            return
+        found = find_places(ops, self.catalogue)
+        for number, together in groupby((op for op in ops if not op.is_commit), key=found.__getitem__):
+            there = context.at(number)
+            with device_of(there.place):
+                self.run_ops(list(together), scope, there)
+        self.run_ops([op for op in ops if op.is_commit], scope, context)
+
+    def run_ops(self, ops: Sequence[Op], scope: Scope, context: Context, trips: tuple[str, ...] = ("main",)) -> None:
         """Run some ops of a block. Raises KernelError or UnsetVarError; commits write last, those that do not count only in training."""
         recorder = recording.recorder
         run_op = self._run_op if recorder is None or not recorder.is_on else partial(self._record_op, recorder)
@@ -62,11 +78,19 @@ class Interpreter:
 
     def _commit(self, tail: list[Op], scope: Scope, context: Context) -> None:
         """Write the persistable variables, all of them or, where a value is missing, none."""
-        commit([(op.writes[0].name, read_var(op.reads[0], op, scope)) for op in tail], context.scope)
+        values = [(op, read_var(op.reads[0], op, scope)) for op in tail]
+        if len(context.places) > 1:
+            values = [(op, value.to(device_of(context.at(op.writes[0].place).place))) for op, value in values]
+        commit([(op.writes[0].name, value) for op, value in values], context.scope)
 
     def _run_op(self, op: Op, scope: Scope, context: Context, trips: tuple[str, ...]) -> None:
         operator = self.catalogue.get(op.type)
-        given = {slot.name: [read_var(var, op, scope) for var in op.inputs.get(slot.name, ())] for slot in operator.signature.inputs}
+        given: dict[str, list[Any]] = {
+            slot.name: [read_var(var, op, scope) for var in op.inputs.get(slot.name, ())] for slot in operator.signature.inputs
+        }
+        if len(context.places) > 1:
+            device = device_of(context.place)
+            given = {slot: [brought(value, device) for value in values] for slot, values in given.items()}
         try:
             attributes = self._attributes(op, operator, given, scope)
             if context.budget is not None:

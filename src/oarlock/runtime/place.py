@@ -2,6 +2,7 @@
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,7 +12,7 @@ import torch
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
 
-__all__ = ["CPUPlace", "GPUPlace", "Place", "device_of", "is_meta", "made_at", "one_place"]
+__all__ = ["CPUPlace", "GPUPlace", "Place", "device_of", "is_meta", "made_at", "place_with", "places_in"]
 
 _CPU = torch.device("cpu")
 _AS_EVER = nullcontext()
@@ -119,18 +120,27 @@ def made_at(place: Place) -> AbstractContextManager[object]:
     return _AS_EVER if place.is_cpu else device_of(place)
 
 
-def one_place(places: object) -> Place:
-    """The place in `places`: one, or a list of one; the processor where that is None. Raises ArgumentError, where it is not there too.
+def places_in(given: object) -> tuple[Place, ...]:
+    """The places that are `given`: one, or a list; the processor where that is None. Raises ArgumentError, where one is not there too."""
+    if given is None:
+        return (CPUPlace(),)
+    places = tuple(given) if isinstance(given, list | tuple) else (given,)
+    if not places or not all(isinstance(place, Place) for place in places):
+        raise ArgumentError(f"a place is ol.CPUPlace() or ol.GPUPlace(index), not {given!r}", location=here())
+    for place in places:
+        device_of(place)
+        place.require_there()
+    return places
 
-    A program runs at one place. Several want a program that is split over them, which a pass would write.
-    """
-    if places is None:
-        return CPUPlace()
-    chosen = list(places) if isinstance(places, list | tuple) else [places]
-    if len(chosen) > 1:
-        raise ArgumentError(f"a program runs at one place, not at {len(chosen)}", given=[repr(place) for place in chosen])
-    if not chosen or not isinstance(chosen[0], Place):
-        raise ArgumentError(f"a place is ol.CPUPlace() or ol.GPUPlace(index), not {places!r}", location=here())
-    device_of(chosen[0])
-    chosen[0].require_there()
-    return chosen[0]
+
+def place_with(number: int, places: Sequence[Place]) -> Place:
+    """The place that a program calls by this `number`, of several; where a run has one, that. Raises ArgumentError where there is none."""
+    if len(places) == 1:
+        return places[0]
+    if number >= len(places):
+        raise ArgumentError(
+            f"the program has a place {number}, and this run has {len(places)} places, from 0",
+            given=[f"place {at}: {place!r}" for at, place in enumerate(places)],
+            hint="give one place for all of it, or as many as the program names",
+        )
+    return places[number]

@@ -11,6 +11,7 @@ from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
 from oarlock.ir.traversal import needed_ops
 from oarlock.passes.pipeline import optimize
+from oarlock.passes.places import write_moves
 from oarlock.registry.collective import exchanged
 from oarlock.runtime import recording
 from oarlock.runtime.context import Context
@@ -19,7 +20,7 @@ from oarlock.runtime.feed import check_feed
 from oarlock.runtime.interpreter import Interpreter
 from oarlock.runtime.ownership import require_not_elsewhere
 from oarlock.runtime.paths import Path
-from oarlock.runtime.place import Place, device_of, is_meta, made_at
+from oarlock.runtime.place import Place, device_of, is_meta, place_with
 from oarlock.runtime.plan import Plan
 from oarlock.runtime.recording import slice_of
 from oarlock.runtime.scope import Scope, frozen_in, lock_of_writing
@@ -56,7 +57,7 @@ class Prepared:
         frozen: Collection[str] = (),
         whole: bool,
         passes: Collection[str] | None,
-        place: Place,
+        places: Sequence[Place],
         poison: bool = False,
         backend: str | None = None,
     ):
@@ -79,7 +80,7 @@ class Prepared:
         plain = not any(path.trips for path in fetched) and max(map(_depth, self.ops), default=0) <= _MAX_DEPTH
         # What was fed last, and before that, where types tell all about it: the last batch of an epoch may be smaller than the others.
         self._accepted: tuple[_Accepted, ...] = ()
-        self.plan = self._plan(passes, place, poison=poison, backend=backend) if plain and passes is not None else None
+        self.plan = self._plan(passes, places, poison=poison, backend=backend) if plain and passes is not None else None
 
     @property
     def writes(self) -> bool:
@@ -101,7 +102,7 @@ class Prepared:
             return self.measure
         return self.update and op.writes[0].name.partition("@")[0] not in self.frozen
 
-    def _plan(self, passes: Collection[str], place: Place, *, poison: bool, backend: str | None) -> Plan:
+    def _plan(self, passes: Collection[str], places: Sequence[Place], *, poison: bool, backend: str | None) -> Plan:
         """The plan of a copy of the program, which the passes rewrite."""
         copy, catalogue = self.program.clone(), self.interpreter.catalogue
         blocks = zip(copy.blocks, self.program.blocks, strict=True)
@@ -110,6 +111,7 @@ class Prepared:
         if len(self.tail) < len(copy.main.tail):
             copy.main.keep([op for op in copy.main.ops if not op.is_commit or self._commits(op)])
         applied = optimize(copy, [*wanted, *exchanged(copy.main.ops, catalogue)], catalogue, passes)
+        found = write_moves(copy, catalogue) if len(places) > 1 else {}
         tail = copy.main.tail
         ops = [op for op in copy.main.ops if not op.is_commit]
         outputs = [*wanted, *(op.reads[0] for op in tail)]
@@ -125,7 +127,8 @@ class Prepared:
             [path.require_tensor for path in self.fetched],
             origin,
             applied,
-            device=device_of(place),
+            devices=[device_of(place) for place in places],
+            places={op: place for op, place in found.items() if place},
             poison=poison,
             backend=backend,
         )
@@ -141,7 +144,7 @@ class Prepared:
         else:
             with slice_of("feed", "check and convert the feed"):
                 tensors = self._check(feed, context)
-        if not context.place.is_cpu or torch.cuda.is_initialized():
+        if not context.place.is_cpu or len(context.places) > 1 or torch.cuda.is_initialized():
             self._bring(context)
         return tensors
 
@@ -164,8 +167,8 @@ class Prepared:
                 context.budget.hold(tensors.values())
             for name, tensor in tensors.items():
                 frame.var(name).value = tensor
-            with torch.no_grad(), made_at(context.place):
-                self.interpreter.run_ops(self.ops, frame, context)
+            with torch.no_grad():
+                self.interpreter.run_at_places(self.ops, frame, context)
                 values = self._read(frame, context)
                 results = [to_numpy(value) for value in values] if return_numpy else values
                 self.interpreter.run_ops(self.tail, frame, context)
@@ -188,13 +191,13 @@ class Prepared:
                 require_declared(var, found.settle(var.dtype), at_meta=at_meta)
 
     def _bring(self, context: Context) -> None:
-        """Move the persistable variables that are read to the place of the run, where they stay: a scope is at one place at a time.
+        """Move the persistable variables that are read to their places, where they stay: a value is at one place at a time.
 
         What is not dense stays where it is, and is refused by name when it is read.
         """
-        device = device_of(context.place)
+        devices = [device_of(place_with(var.place, context.places)) for var in self.stored]
         with lock_of_writing(context.scope):
-            for var in self.stored:
+            for var, device in zip(self.stored, devices, strict=True):
                 found = context.scope.find_var(var.name)
                 value = found.held if found is not None and found.is_set else None
                 if found is not None and isinstance(value, torch.Tensor) and value.device != device and is_dense(value, False):

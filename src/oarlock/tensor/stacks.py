@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import torch
 
-__all__ = ["Stack", "add_stacks", "leaves", "stack"]
+__all__ = ["Stack", "add_stacks", "brought", "leaves", "stack"]
 
 Stack = torch.Tensor | list["Stack"]
 
@@ -27,6 +27,11 @@ def add_stacks(left: Stack, right: Stack) -> Stack:
     if isinstance(left, list):
         return [add_stacks(*pair) for pair in zip(left, right, strict=True)]
     return left + right  # type: ignore[operator]
+
+
+def brought(held: Stack, device: torch.device) -> Stack:
+    """A stack at `device`: itself where it lies there."""
+    return [brought(item, device) for item in held] if isinstance(held, list) else held.to(device)
 
 
 def leaves(held: Stack) -> Iterator[torch.Tensor]:

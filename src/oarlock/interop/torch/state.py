@@ -13,6 +13,7 @@ from oarlock.ir.location import here
 from oarlock.ir.names import ALIASES, CONSTANT
 from oarlock.ir.program import Program
 from oarlock.ir.var import HeldValue, Initializer, Var
+from oarlock.layer.current_place import current_place
 from oarlock.op.creation import full
 from oarlock.tensor.dtype import from_torch
 
@@ -96,6 +97,7 @@ class State:
             trainable=trained,
             stop_gradient=not parameter,
             initializer=HeldValue(self._held(name)),
+            place=current_place(),
         )
 
     def value(self, name: str) -> torch.Tensor:
@@ -136,7 +138,13 @@ class State:
             name = f"{legal_name(self.prefix + constant.name)}{CONSTANT}" if constant.name else self.program.unique(CONSTANT)
             name = name if main.find_var(name) is None else self.program.unique(name)
             found = self._constants[key] = main.new_var(
-                name, dtype, tuple(value.shape), persistable=True, stop_gradient=True, initializer=HeldValue(value)
+                name,
+                dtype,
+                tuple(value.shape),
+                persistable=True,
+                stop_gradient=True,
+                initializer=HeldValue(value),
+                place=current_place(),
             )
         return found
 

@@ -23,7 +23,7 @@ def multi_tensor_updates(program: Program, catalogue: Catalogue) -> int:
         w@NEXT = sgd(w, w@GRAD, rate)              w@NEXT, b@NEXT = multi_tensor_sgd([w, b], [w@GRAD, b@GRAD], rate)
         b@NEXT = sgd(b, b@GRAD, rate)
 
-    Legal for ops of one operator, with equal attributes, that share the rate and the step, on parameters of one dtype. They
+    Legal for ops of one operator, with equal attributes, that share the rate and the step, on parameters of one dtype and place. They
     are computed where the last of them stood, or before the first op that reads one of their results. The bits are the same.
     Gradients live until then, which is until the step ends as a rule anyway. Does not apply to a parameter that is alone.
     """
@@ -65,7 +65,7 @@ def _slots(op: Op, catalogue: Catalogue) -> list[tuple[Slot, Slot]]:
 def _kind(op: Op, catalogue: Catalogue) -> Hashable:
     """The key that updates share which may be grouped."""
     shared = tuple(op.inputs[one.name] for one, many in _slots(op, catalogue) if not many.variadic)
-    return op.type, tuple(sorted(op.attributes.items())), shared, op.writes[0].dtype
+    return op.type, tuple(sorted(op.attributes.items())), shared, op.writes[0].dtype, op.reads[0].place
 
 
 def _joined(alike: list[Op], catalogue: Catalogue) -> Op:

@@ -125,7 +125,14 @@ class _Quantization:
         types = {"INT8": (DType.INT8, shape[::-1] if var in self.transposed else shape), "SCALE": (var.dtype, shape[axis : axis + 1])}
         integers, scales = (
             self.program.main.new_var(
-                f"{var.name}@{suffix}", dtype, sizes, persistable=True, parameter=True, stop_gradient=True, location=var.location
+                f"{var.name}@{suffix}",
+                dtype,
+                sizes,
+                persistable=True,
+                parameter=True,
+                stop_gradient=True,
+                place=var.place,
+                location=var.location,
             )
             for suffix, (dtype, sizes) in types.items()
         )

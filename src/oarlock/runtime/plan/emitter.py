@@ -1,6 +1,6 @@
 """From ops to the lines of a plan: one line an op. What ops with blocks become is in `loops.py`."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -11,12 +11,12 @@ from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.size import Size, linear, names_in
-from oarlock.ir.traversal import walk_ops
 from oarlock.ir.var import Var
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.signature import Slot
 from oarlock.registry.told_attributes import asks_inputs, shapes_of
 from oarlock.runtime.plan import calls, control_flow, loop_support
+from oarlock.runtime.plan.asked_sizes import asked_sizes, symbolic_sizes, symbols_of
 from oarlock.runtime.plan.buffer_assignment import Call
 from oarlock.runtime.plan.constants import make_constant
 from oarlock.runtime.plan.liveness import Liveness
@@ -31,7 +31,10 @@ __all__ = ["Emitter"]
 
 
 class Emitter:
-    """Writes the ops of a block, and of the blocks inside it, into a `Source`; constants are made at `device`."""
+    """Writes the ops of a block, and of the blocks inside it, into a `Source`.
+
+    What is not in `places` runs at the first of the `devices`. Only there have loops buffers that outlive a run.
+    """
 
     def __init__(
         self,
@@ -39,19 +42,22 @@ class Emitter:
         catalogue: Catalogue,
         ops: Sequence[Op],
         numbers: Numbers,
-        device: torch.device,
+        devices: Sequence[torch.device],
+        places: Mapping[Op, int],
         *,
         poison: bool = False,
     ):
         self.source = source
         self.catalogue = catalogue
         self.numbers = numbers
-        self.device = device
+        self.place = 0  # the number of that at which the ops run that are written now
+        self._devices = devices
+        self._places = places
         self._poison = poison
         self._shapes: dict[Var, str] = {}  # values that are gone, whose shapes were kept
         self._sizes: dict[str, str] = {}  # a symbol -> the name of its number
         self._unsure: set[str] = set()  # symbols read off what may be an uneven stack: the next value of that size tells better
-        self._asked = _asked_symbols(ops)
+        self._asked = asked_sizes(ops)
         self._names: set[str] = set()  # sizes that are one number wherever they stand
         self.has_buffers = False
         self.constants: dict[str, Op] = {}  # the name of one that the plan holds -> the op that made it
@@ -72,15 +78,36 @@ class Emitter:
             line.number, op = number, line.ops[number]
             if any(map(self.numbers.vanishes, op.writes)) or (not line.constants.isdisjoint(op.writes) and self._hold(op)):
                 continue
-            start = len(self.source.lines)
-            control_flow.WRITERS.get(op.type, Emitter.call)(self, op)
-            self.source.extend(start, op)
+            with self._at(self._places.get(op, self.place)):
+                start = len(self.source.lines)
+                control_flow.WRITERS.get(op.type, Emitter.call)(self, op)
+                self.source.extend(start, op)
             for var in op.writes:
                 if var not in line.unjoined:  # a list of steps tells what each step tells
-                    self.define(var, uneven=bool(op.blocks))
+                    self.define(var, uneven=bool(op.blocks) or op.type == "move")
             self._drop(line.liveness, number)
         self.lines.pop()
         self._names -= added
+
+    @property
+    def device(self) -> torch.device:
+        """The device at which the ops run that are written now."""
+        return self._devices[self.place]
+
+    @contextmanager
+    def _at(self, place: int) -> Iterator[None]:
+        """Let what is written in this context run at a place, and what its kernels make of nothing be made there."""
+        if place == self.place:
+            yield
+            return
+        before, self.place = self.place, place
+        self.source.write(f"with {self._device_text()}:")
+        with self.source.indented():
+            yield
+        self.place = before
+
+    def _device_text(self) -> str:
+        return self.source.bind("device", self.device) if self.place else "device"
 
     def region(self, line: StraightLine, region: Region, function: Callable[..., object]) -> None:
         """Write a call of `function` in destination of the ops of a region of `line`."""
@@ -111,7 +138,7 @@ class Emitter:
         """Let the result of `op` be an object of the plan, and say whether that could be done."""
         if self.source.names.get(op.writes[0]) in self.constants:
             return True
-        value = make_constant(op, self.catalogue, self.device)
+        value = make_constant(op, self.catalogue, self._devices[self._places.get(op, self.place)])
         if value is None:
             self.lines[-1].constants.difference_update(op.writes)
             return False
@@ -312,13 +339,13 @@ class Emitter:
         """The context for a kernel that asks for its run: the op, and the loops and iterations around it, innermost first."""
         stands = [*reversed(self.source.trips), ("main", None)]
         parts = [part for name, trip in stands for part in ([] if trip is None else [f"str({trip})"]) + [self.source.bind("name", name)]]
-        return f"context_of({self.source.bind('op', op)}, ({', '.join(parts)},))"
+        return f"context_of({self.source.bind('op', op)}, ({', '.join(parts)},){f', {self.place}' if self.place else ''})"
 
     def zeros(self, var: Var, leading: tuple[int, ...] = ()) -> str:
         """The text of zeros of the declared type of `var`."""
-        symbols = [symbol for symbol in sorted({*_symbols([var]), *_sizes([var])}) if symbol in self._sizes]
+        symbols = [symbol for symbol in sorted({*symbols_of([var]), *symbolic_sizes([var])}) if symbol in self._sizes]
         made = partial(loop_support.zeros, var=var, symbols=tuple(symbols), leading=leading)
-        return f"{self.source.bind('zeros', made)}({', '.join(['device', *(self._sizes[symbol] for symbol in symbols)])})"
+        return f"{self.source.bind('zeros', made)}({', '.join([self._device_text(), *(self._sizes[symbol] for symbol in symbols)])})"
 
     def buffer(self, var: Var, count: str, skip: int = 0, *, held: bool = False, copied: bool = False) -> str | None:
         """The text of a buffer for `count` values of the declared type of `var`, less its first `skip` sizes; None where one is unknown.
@@ -326,7 +353,7 @@ class Emitter:
         Where it is `held`, it will be given back; where it may be `copied`, it will be returned.
         """
         sizes = self._size_texts(var, skip)
-        if sizes is None:
+        if sizes is None or self.place:
             return None
         dtype = self.source.bind(str(var.dtype), to_torch(var.dtype))
         return f"{self._workspace()}.{'take' if held else 'borrow' if copied else 'make'}({', '.join([dtype, count, *sizes])})"
@@ -334,7 +361,7 @@ class Emitter:
     def growing_buffer(self, var: Var, *, held: bool) -> str | None:
         """The text of a buffer for any number of values of the declared type of `var`."""
         sizes = self._size_texts(var, 0)
-        if sizes is None:
+        if sizes is None or self.place:
             return None
         growth = self.source.bind("growth", Growth(to_torch(var.dtype)))
         return f"{self._workspace()}.{'take_growing' if held else 'make_growing'}({', '.join([growth, *sizes])})"
@@ -367,23 +394,3 @@ class Emitter:
         names = tuple(sorted(names_in(size)))
         made = partial(loop_support.evaluated, size=size, names=names)
         return f"{self.source.bind('size', made)}({', '.join(self._sizes[name] for name in names)})"
-
-
-def _asked_symbols(ops: Sequence[Op]) -> set[str]:
-    """The symbols of whatever a block returns, which is zeros of known sizes where it makes no trip; and how long a memory is stacked."""
-    owners = [op for op in walk_ops(ops) if op.blocks]
-    outermost = set(ops)
-    sequences = [var for op in owners if op in outermost or control_flow.stacks_a_memory(op) for var in control_flow.steps_through(op)]
-    computed = [var for var in sequences if var.op is not None and not var.op.blocks]
-    lengths = {name for var in computed for size in (var.shape or ())[:1] for name in names_in(size)}
-    returned = [var for op in owners for block in op.blocks for var in block.outputs]
-    return lengths | _symbols(returned) | _sizes(returned)
-
-
-def _symbols(vars: Iterable[Var]) -> set[str]:
-    return {name for var in vars for size in var.shape or () for name in names_in(size)}
-
-
-def _sizes(vars: Iterable[Var]) -> set[str]:
-    """The sizes of some variables that are symbols, sums and products whole."""
-    return {size for var in vars for size in var.shape or () if isinstance(size, str)}

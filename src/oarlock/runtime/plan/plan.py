@@ -4,7 +4,7 @@ import itertools
 import linecache
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property, partial
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import NamedTuple
 
 import torch
@@ -63,9 +63,10 @@ class Plan:
 
     With a `backend`, regions of the outermost block are compiled or captured by it when they first run: see `BySignature`.
 
-    A plan runs at `device`. It is immutable and may be run by many threads. Between runs it keeps small constants, the number of iterations
-    that a `while` made, to allocate as much memory for the next, and one workspace for each run that there was at a time. Its text is in
-    `text`, and in the tracebacks of what its lines raise; the names of the constants, which have no line there, are in `constants`.
+    A plan runs at the first of `devices`, but for the ops that `places` gives the number of another. It is immutable and may be run by many
+    threads. Between runs it keeps small constants, the number of iterations that a `while` made, to allocate as much memory for the next,
+    and one workspace for each run that there was at a time. Its text is in `text`, and in the tracebacks of what its lines raise; the names
+    of the constants, which have no line there, are in `constants`.
     `origin` gives the op of the user's program for those that were in it, `applied` how often each pass did something.
     """
 
@@ -81,13 +82,14 @@ class Plan:
         origin: Mapping[Op, Op] | None = None,
         applied: Mapping[str, int] | None = None,
         *,
-        device: torch.device,
+        devices: Sequence[torch.device],
+        places: Mapping[Op, int] = MappingProxyType({}),
         poison: bool = False,
         backend: str | None = None,
     ):
         self._file = f"<plan {next(_numbers)}>"  # first: an unfinished plan is deleted too
         self._timed: TimedText | None = None  # for who records what runs
-        self._device = device
+        self._devices = devices
         given = {var.name: var for var in inputs}
         states = {var: given[name] for var, name in zip(outputs[len(outputs) - len(updates) :], updates, strict=True) if name in given}
         last = _ops_of_updates(ops, states, catalogue, [var for var in outputs[: len(checks)] if not _is_sized(var)])
@@ -99,12 +101,12 @@ class Plan:
         source = Source()
         self._numbers = Numbers(ops, outputs, catalogue)
         precomputation = Precomputation(ops, [], [], [], [])
-        if device.type == "cpu" and not overwritten:
+        if [device.type for device in devices] == ["cpu"] and not overwritten:
             precomputation = find_precomputation(ops, inputs, outputs, updates, catalogue, self._numbers)
         if precomputation.kept:
             ops, last = precomputation.left, set()
             line = StraightLine(block, ops, outputs, catalogue)
-        emitter = Emitter(source, catalogue, ops, self._numbers, device, poison=poison)
+        emitter = Emitter(source, catalogue, ops, self._numbers, devices, places, poison=poison)
         parameters = [source.name(var) for var in inputs]
         precomputed = [source.name(var) for var in precomputation.kept]
         for op, slot in precomputation.packed:
@@ -115,7 +117,7 @@ class Plan:
         if backend is None:
             emitter.straight(line, 0, len(ops) - len(last))
         else:
-            write_regions(emitter, line, len(ops) - len(last), device, backend)
+            write_regions(emitter, line, len(ops) - len(last), devices[0], backend)
         if not overwritten:
             emitter.straight(line, len(ops) - len(last))
         results = [source.name(var) for var in outputs]
@@ -165,7 +167,7 @@ class Plan:
     def _timed_function(self) -> Callable[..., list[torch.Tensor]]:
         """The same function, which notes beside each op when it began and ended; written when somebody asks for it."""
         source = self._source
-        self._timed = TimedText.of(self.text.partition("\n")[0], source.lines, source.extents, source.names, self._device)
+        self._timed = TimedText.of(self.text.partition("\n")[0], source.lines, source.extents, source.names, self._devices)
         return _compiled(self._timed.text, f"{self._file} timed", source.bound | self._timed.bound)[0]
 
     def bind(self, context: Context) -> Callable[..., list[torch.Tensor]]:
@@ -186,8 +188,8 @@ class Plan:
     def _bound(self, context: Context, count_draws: Callable[[], int] | None = None) -> Callable[..., list[torch.Tensor]]:
         """The same for what is made where it has to be. What `count_draws` says, where it is given, holds in all of a run."""
 
-        def context_of(op: Op, trips: tuple[str, ...]) -> KernelContext:
-            return KernelContext(op, context.scope, context, None, trips, count_draws)
+        def context_of(op: Op, trips: tuple[str, ...], place: int = 0) -> KernelContext:
+            return KernelContext(op, context.scope, context.at(place) if place else context, None, trips, count_draws)
 
         mode, place = self._mode, context.place
 

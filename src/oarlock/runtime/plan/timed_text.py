@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -32,9 +32,11 @@ class TimedText:
     origin: dict[int, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, header: str, lines: list[str], extents: Iterable[Extent], names: dict[Var, str], device: torch.device) -> "TimedText":
+    def of(
+        cls, header: str, lines: list[str], extents: Iterable[Extent], names: dict[Var, str], devices: Sequence[torch.device]
+    ) -> "TimedText":
         """The text of `lines`, which belong to `extents`, after the line `header`; `names` are those of values in it."""
-        made = cls("", {"begun_now": _begun, "clock_now": partial(_clock, device)})
+        made = cls("", {"begun_now": _begun, "clock_now": partial(_clock, devices)})
         before: dict[int, list[str]] = {}
         after: dict[int, list[str]] = {}
         outer_first = sorted((each for each in extents if each.start < each.stop), key=lambda each: (each.start, -each.stop))
@@ -78,9 +80,10 @@ def _begun() -> Begun:
     return (time.perf_counter_ns(), 0) if found is None else found.begun()
 
 
-def _clock(device: torch.device) -> int:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+def _clock(devices: Sequence[torch.device]) -> int:
+    for device in devices:
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
     return time.perf_counter_ns()
 
 
