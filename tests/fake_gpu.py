@@ -24,7 +24,7 @@ _COPYING = {"_to_copy", "copy_"}
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> ol.GPUPlace:
-    """A place whose tensors are fake.
+    """A place whose tensors are fake; `ol.GPUPlace(1)` is another.
 
     Where PyTorch is built without CUDA, some methods ask for a GPU before they call an op, which would not: here they are the op.
     """
@@ -61,7 +61,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> ol.GPUPlace:
         monkeypatch.setattr(torch.Tensor, name, _called(getattr(aten, name)))
     monkeypatch.setattr(torch.Tensor, "__invert__", _called(aten.bitwise_not))
     monkeypatch.setattr(torch.Tensor, "__int__", lambda self: int(self.item()))
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     return ol.GPUPlace(0)
 
 

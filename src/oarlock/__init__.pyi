@@ -86,6 +86,7 @@ from oarlock.layer import var as var
 from oarlock.layer import while_loop as while_loop
 from oarlock.layer.control.rnn import rnn as rnn
 from oarlock.layer.control.step_network import create_rnn as create_rnn
+from oarlock.layer.current_place import at_place as at_place
 from oarlock.layer.dense import fc as fc
 from oarlock.layer.program_summary import ProgramSummary as ProgramSummary
 from oarlock.layer.program_summary import SummaryRow as SummaryRow

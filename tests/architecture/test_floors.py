@@ -110,6 +110,7 @@ PUBLIC = [
     "WriteError",
     "add",
     "append_backward",
+    "at_place",
     "case",
     "cond",
     "configure_process",

@@ -642,13 +642,14 @@ def test_a_run_in_a_folder_goes_on_after_a_stop_and_is_listed(training, tmp_path
 
 def test_train_runs_at_a_place_that_is_named(training, prints, refuses):
     prints("train", training, "--data", "digits:train", "--steps", "1", "--place", "cpu")
+    prints("train", training, "--data", "digits:train", "--steps", "1", "--place", "cpu, cpu")
     index = torch.cuda.device_count()
     assert f"there is no GPU {index}: PyTorch sees {index} on this machine" in refuses(
         "train", training, "--data", "digits:train", "--place", f"gpu:{index}"
     )
-    for text in ("tpu", "gpu:", "gpu:one", "gpu:-1", ""):
+    for text in ("tpu", "gpu:", "gpu:one", "gpu:-1", "", "tpu,cpu"):
         message = refuses("train", training, "--data", "digits:train", "--place", text)
-        assert f"--place is cpu, gpu, or gpu:1 for the second one, not {text!r}" in message
+        assert f"--place is cpu, gpu, or gpu:1 for the second one, or several of these with commas, not {text.split(',')[0]!r}" in " ".join(message.split())
 
 
 def test_opt_prints_a_program_as_passes_leave_it(training, tmp_path, oarlock, prints, refuses):

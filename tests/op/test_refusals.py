@@ -153,6 +153,7 @@ TAKING_ANYTHING = {
         "cast",
         "flatten",
         "full_like",
+        "move",
         "numel",
         "random_normal_like",
         "random_uniform_like",

@@ -415,14 +415,14 @@ def test_a_branch_that_runs_again_in_a_scope_leaves_its_last_scope_alone():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"place": [ol.CPUPlace(), ol.CPUPlace()]}, "a program runs at one place, not at 2"),
+        ({"place": [ol.CPUPlace(), "cpu"]}, "a place is ol.CPUPlace() or ol.GPUPlace(index), not [CPUPlace(), 'cpu']"),
         ({"place": "cpu"}, "a place is ol.CPUPlace() or ol.GPUPlace(index), not 'cpu'"),
         ({"place": []}, "a place is ol.CPUPlace() or ol.GPUPlace(index), not []"),
         ({"training": "yes"}, "training is True, False or None, not 'yes'"),
         ({"training": 1}, "training is True, False or None, not 1"),
     ],
 )
-def test_a_context_has_one_place_and_is_training_or_not(settings, message):
+def test_a_context_has_places_and_is_training_or_not(settings, message):
     with pytest.raises(ol.ArgumentError) as raised:
         ol.Context(ol.Scope(), **settings)
     assert raised.value.message == message

@@ -543,7 +543,7 @@ def test_a_context_is_a_scope_a_place_and_whether_this_is_training():
 
 
 @pytest.mark.mission("F19")
-def test_places_are_values_and_several_are_refused():
+def test_places_are_values_and_each_of_several_must_be_there():
     assert ol.CPUPlace() == ol.CPUPlace()
     assert len({ol.CPUPlace(), ol.CPUPlace()}) == 1
     assert ol.Executor([ol.CPUPlace()]).place == ol.CPUPlace()
@@ -556,11 +556,10 @@ def test_places_are_values_and_several_are_refused():
     for name, take in takers.items():
         for one in (ol.CPUPlace(), [ol.CPUPlace()], (ol.CPUPlace(),)):
             assert take(one).place == ol.CPUPlace(), name
-        for several in ([ol.CPUPlace(), ol.CPUPlace()], (ol.CPUPlace(), ol.GPUPlace(99)), (ol.GPUPlace(99), ol.CPUPlace())):
-            with pytest.raises(ol.ArgumentError) as caught:
+        assert (take([ol.CPUPlace(), ol.CPUPlace()]).place, len(take([ol.CPUPlace(), ol.CPUPlace()]).places)) == (ol.CPUPlace(), 2), name
+        for several in ((ol.CPUPlace(), ol.GPUPlace(99)), (ol.GPUPlace(99), ol.CPUPlace())):
+            with pytest.raises(ol.ArgumentError, match="^there is no GPU 99: PyTorch sees"):
                 take(several)
-            assert caught.value.message == "a program runs at one place, not at 2", name
-            assert caught.value.given == tuple(map(repr, several))
         with pytest.raises(ol.ArgumentError, match="^a place is ol.CPUPlace"):
             take([])
         with pytest.raises(ol.ArgumentError, match="^there is no GPU 99: PyTorch sees"):

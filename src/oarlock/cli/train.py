@@ -67,7 +67,7 @@ def train(
         str | None,
         typer.Option(help="inductor: PyTorch's compiler compiles regions of the plan; none: no longer. As saved, if not given."),
     ] = None,
-    place: Annotated[str | None, typer.Option(help="Where the steps run: cpu, gpu (each worker at its own), or gpu:1.")] = None,
+    place: Annotated[str | None, typer.Option(help="Where it runs: cpu, gpu (each worker at its own), gpu:1; several with commas.")] = None,
     config: Annotated[Path | None, typer.Option(help="Settings by TOML: options in the section train, and what a script declares.")] = None,
     settings: Annotated[
         list[str], typer.Option("--set", metavar="NAME=VALUE", help="A setting, such as train.lr=3e-4. Can be repeated.")

@@ -40,20 +40,24 @@ def train_model(model: Model, options: TrainOptions) -> None:
         epochs=options.epochs,
         steps=options.steps,
         backend=options.backend,  # type: ignore[arg-type]  which is refused where there is no such one
-        place=_place_of(options.place),
+        place=_places_of(options.place),
         shard_optimizer=bool(options.shard_optimizer),
         sync_batch_norm=options.sync_batch_norm is not False,
         tune=False,
     )
 
 
-def _place_of(text: str | None) -> Place | None:
-    """The place that an option names. Raises ArgumentError."""
-    if text is None or text == "cpu":
-        return None if text is None else CPUPlace()
+def _places_of(text: str | None) -> list[Place] | None:
+    """The places that an option names. Raises ArgumentError."""
+    return None if text is None else [_place_of(part.strip()) for part in text.split(",")]
+
+
+def _place_of(text: str) -> Place:
+    if text == "cpu":
+        return CPUPlace()
     name, _, index = text.partition(":")
     if name != "gpu" or not (index or "0").isdecimal() or text.endswith(":"):
-        raise ArgumentError(f"--place is cpu, gpu, or gpu:1 for the second one, not {text!r:.60}")
+        raise ArgumentError(f"--place is cpu, gpu, or gpu:1 for the second one, or several of these with commas, not {text!r:.60}")
     return GPUPlace(int(index)) if index else GPUPlace.of_worker()
 
 

@@ -213,25 +213,17 @@ class _Parser:
         var.persistable = word != "var"
         var.parameter = word in ("parameter", "frozen")
         var.trainable = word == "parameter"
-        self.sharding(var)
-        self.place(var)
-        self.update_settings(var)
+        self.marks(var)
         if self.skip("="):
             self.initializer(var)
 
-    def sharding(self, var: wire.VarDesc) -> None:
-        """`shard(axis=1, workers=4)`, if it is next."""
+    def marks(self, var: wire.VarDesc) -> None:
+        """`shard(axis=1, workers=4)`, `place(1)` and `update(rate_factor=0.5)`, those that are next."""
         for name in self.marked("shard", var.sharding, "axis or workers"):
             setattr(var.sharding, name, self.number("a number"))
-
-    def place(self, var: wire.VarDesc) -> None:
-        """`place(1)`, if it is next."""
         if self.opens("place"):
             var.place = self.number("the number of a place")
             self.need(")")
-
-    def update_settings(self, var: wire.VarDesc) -> None:
-        """`update(rate_factor=0.5)`, if it is next."""
         for name in self.marked("update", var.update, "a setting of updates"):
             value = self.value()
             if not isinstance(value, float):
@@ -267,11 +259,8 @@ class _Parser:
         if shape is not None:
             write_shape(shape, var.shape)
         self.partition(var)
-        mark = self.peek()
-        var.stop_gradient = stops
-        if mark in ("gradient", "stop_gradient"):
-            self.word(mark)
-            var.stop_gradient = mark == "stop_gradient"
+        mark = self.word("a mark") if self.peek() in ("gradient", "stop_gradient") else ""
+        var.stop_gradient = mark == "stop_gradient" if mark else stops
         return var
 
     def partition(self, var: wire.VarDesc) -> None:
@@ -390,15 +379,13 @@ class _Parser:
         if word in ("true", "false"):
             return word == "true"
         if _INT.match(word):
-            return self.bounded(int(word))
+            number = int(word)
+            if not -(2**63) <= number < 2**63:
+                self.refuse("a number of 64 bits")
+            return number
         if _FLOAT.match(word):
             return float(word)
         return self.dtype(word)
-
-    def bounded(self, number: int) -> int:
-        if not -(2**63) <= number < 2**63:
-            self.refuse("a number of 64 bits")
-        return number
 
     def string(self) -> str:
         self.blank()

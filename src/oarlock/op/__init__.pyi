@@ -41,6 +41,7 @@ from oarlock.op import magnitude as magnitude
 from oarlock.op import manipulation as manipulation
 from oarlock.op import matrix as matrix
 from oarlock.op import measurement as measurement
+from oarlock.op import moves as moves
 from oarlock.op import normalization as normalization
 from oarlock.op import order_statistics as order_statistics
 from oarlock.op import padding as padding
@@ -2007,6 +2008,15 @@ def momentum(param: Var, grad: Var, velocity: Var, learning_rate: Var | float, m
     """momentum(param: float[*b], grad: float[*b], velocity: float[*b], learning_rate: float64[], mu=0.9, nesterov=False) -> next: float[*b], next_velocity: float[*b]
 
     ``v' = mu v + grad``; ``next = param - rate v'``, or with ``nesterov`` ``param - rate (grad + mu v')``.
+    """
+
+def move(x: Var, place: int, *, name: str | None = None) -> Var:
+    """move(x: T[*b], place) -> y: T[*b]
+
+    ``x`` at the place with this number, of those that the run is given; ``x`` itself where it lies there already.
+
+    What is computed of it alone runs there too. An executor writes moves by itself, wherever an op reads what lies at another place than
+    the parameters of the op. A run that has one place computes everything there, and moves nothing.
     """
 
 def multi_tensor_adam(params: Sequence[Var] | Var, grads: Sequence[Var] | Var, moments1: Sequence[Var] | Var, moments2: Sequence[Var] | Var, step: Var | float, learning_rate: Var | float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, weight_decay: float = 0.0, *, name: str | None = None) -> tuple[list[Var], list[Var], list[Var]]:

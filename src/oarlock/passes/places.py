@@ -12,7 +12,13 @@ from oarlock.op.control.layout import Layout
 from oarlock.passes.rewriter import declare
 from oarlock.registry.catalogue import Catalogue, standard
 
-__all__ = ["find_places", "write_moves"]
+__all__ = ["find_places", "places_named", "write_moves"]
+
+
+def places_named(program: Program, catalogue: Catalogue) -> set[int]:
+    """The numbers of places that a program names: those of its variables, and of its moves."""
+    moved = {int(op.attributes["place"]) for op in program.main.ops if _is_move(op, catalogue)}  # type: ignore[call-overload]
+    return moved | {var.place for var in program.persistables()}
 
 
 def find_places(ops: Sequence[Op], catalogue: Catalogue) -> dict[Op, int]:
@@ -21,8 +27,9 @@ def find_places(ops: Sequence[Op], catalogue: Catalogue) -> dict[Op, int]:
     An op runs where the first parameter lies that it reads, for itself or for its block: parameters are large, and stay. One that reads
     none runs where the first kept variable lies that is at another place than 0. Any other has a choice where its inputs were computed at
     several places: it runs at that of them where an op runs that reads its result and has no choice, else where the input was computed
-    that was computed last, since values flow on. What reads nothing runs where it is first read, a commit where its variable lies, and
-    `move` where it says. All of a block runs at one place. Raises ProgramError for a `move` inside a block.
+    that was computed last, since values flow on. What reads shapes alone runs where they were computed, what reads nothing where it is
+    read first, a commit where its variable lies, and `move` where it says. All of a block runs at one place. Raises ProgramError for a
+    `move` inside a block.
     """
     reads = {op: _moved(op, catalogue) for op in ops}
     decided = {op: place for op in ops if (place := _decided(op, reads[op], catalogue)) is not None}
@@ -37,9 +44,10 @@ def find_places(ops: Sequence[Op], catalogue: Catalogue) -> dict[Op, int]:
         place = decided.get(op)
         if place is None:
             lies = {var: found[ops[order[var]]] if var in order else var.place for var in reads[op] if var not in waiting}
-            latest = max((var for var in lies if var in order), key=order.__getitem__, default=None)
+            computed = [var for var in lies if var in order] or [var for var in op.reads if var in order and var not in waiting]
+            latest = max(computed, key=order.__getitem__, default=None)
             nexts = set().union(*(wanted.get(var, set()) for var in op.writes)).intersection(lies.values())
-            place = nexts.pop() if len(nexts) == 1 else 0 if latest is None else lies[latest]
+            place = nexts.pop() if len(nexts) == 1 else 0 if latest is None else found[ops[order[latest]]]
         found[op] = place
         for made in {waiting[var] for var in reads[op] if var in waiting}:
             found[made] = place

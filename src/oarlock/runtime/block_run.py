@@ -18,6 +18,7 @@ from oarlock.runtime.interpreter import Interpreter
 from oarlock.runtime.ownership import require_not_elsewhere
 from oarlock.runtime.place import Place, device_of, is_meta
 from oarlock.runtime.preparation import Values
+from oarlock.runtime.run_at_places import run_at_places
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.value_check import check_found
 
@@ -68,7 +69,7 @@ def run_block(
         read = {var for op in ops for var in op.reads}
         require_not_elsewhere(block.program, scope, [var for var in block.program.persistables() if var in read])
     with torch.no_grad():
-        Interpreter(catalogue, check=check).run_at_places(ops, scope, run)
+        run_at_places(Interpreter(catalogue, check=check), ops, scope, run)
 
 
 def _run(block: Block, scope: Scope, context: Context | Place | None = None, begin: int | None = None, end: int | None = None) -> None:

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 
@@ -21,7 +21,7 @@ from oarlock.runtime.place import CPUPlace, Place, device_of, place_with, places
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.workers import Workers, current_workers
 from oarlock.tensor.dtype import to_torch
-from oarlock.tensor.stacks import Stack
+from oarlock.tensor.stacks import Stack, brought
 
 __all__ = ["Context", "KernelContext", "draws_done"]
 
@@ -60,7 +60,11 @@ class Context:
 
     def at(self, number: int) -> "Context":
         """The same for ops that run at the place with this `number`. Raises ArgumentError where there is none."""
-        return replace(self, place=place_with(number, self.places))
+        return self if len(self.places) == 1 else replace(self, place=place_with(number, self.places))
+
+    def brought(self, value: Any, number: int | None = None) -> Any:
+        """A tensor, or an uneven stack, at the place with this `number`, or where the ops run; where there is one place, as it is."""
+        return value if len(self.places) == 1 else brought(value, device_of(self.place if number is None else self.places[number]))
 
     def create_scope(self, name: str = "") -> Scope:
         """The first scope called `name` inside that of the run, made where there is none; without a name, always a new one."""
@@ -104,6 +108,10 @@ class KernelContext:
         self._trip_count = 0
         self._to_stack = 0
 
+    def device(self, place: int) -> torch.device:
+        """The device of the place with this number. Raises ArgumentError where there is none."""
+        return device_of(place_with(place, self._context.places))
+
     def uniform(self, shape: tuple[int, ...], random_id: int, *, start: int = 0) -> torch.Tensor:
         """Numbers in [0, 1), float64 of `shape`, that follow from the program's seed, the op, the draws before this one and the trip.
 
@@ -111,10 +119,6 @@ class KernelContext:
         """
         key = random.key_of(self.op.block.program.seed, "op", random_id, self._count_draws(), *map(forward_name, self._trips))
         return random.uniform(tuple(shape), key, start=start, device=device_of(self._context.place))
-
-    def device(self, place: int) -> torch.device:
-        """The device of the place with this number. Raises ArgumentError where there is none."""
-        return device_of(place_with(place, self._context.places))
 
     def run_block(self, block: Block, values: list[torch.Tensor], *, trip: int | None = None) -> list[torch.Tensor]:
         """Run a block of this op on `values`, its inputs, in a scope of its own; return its outputs.

@@ -89,7 +89,7 @@ class Executor:
         self.place = self.places[0]
         self.limits = limits
         if backend == "numpy":
-            self.interpreter = interpret_by_numpy(catalogue, self.place, check=check)
+            self.interpreter = interpret_by_numpy(catalogue, self.places, check=check)
         else:
             self.interpreter = Interpreter(catalogue, check=check)
         if backend in ("inductor", "cuda_graphs"):

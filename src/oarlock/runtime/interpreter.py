@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import groupby
 from typing import Any
 
 import torch
@@ -14,18 +13,16 @@ from oarlock.ir.block import Block
 from oarlock.ir.names import DRAWS
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.var import Var
-from oarlock.passes.places import find_places
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 from oarlock.registry.told_attributes import asks_inputs, numbers_in, shapes_of
 from oarlock.runtime import recording
 from oarlock.runtime.context import Context, KernelContext, draws_done
 from oarlock.runtime.kernel_error import explain
-from oarlock.runtime.place import device_of, made_at
+from oarlock.runtime.place import device_of
 from oarlock.runtime.recording import Part, Recorder
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.value_check import check_op
-from oarlock.tensor.stacks import brought
 
 __all__ = ["Interpreter", "commit", "path_of", "read_var"]
 
@@ -45,25 +42,10 @@ class Interpreter:
     def run_block(self, block: Block, scope: Scope, context: Context, trips: tuple[str, ...] = ("main",)) -> None:
         """Run every op of `block`, in order. `trips` are the loops and passes that it stands in, innermost first."""
         recorder = recording.recorder
-        if recorder is None or not recorder.is_on:
-            self.run_ops(block.ops, scope, context, trips)
-            return
-        begun = recorder.begun()
+        begun = recorder.begun() if recorder is not None and recorder.is_on else None
         self.run_ops(block.ops, scope, context, trips)
-        recorder.note(begun, Part("block", block.name.partition(".")[0] if scope.name.isdigit() else block.name), detail=scope.name)
-
-    def run_at_places(self, ops: Sequence[Op], scope: Scope, context: Context) -> None:
-        """Run some ops of a main block, each where it is to run, of the places of the context. Raises as `run_ops` does."""
-        if len(context.places) == 1:
-            with made_at(context.place):
-                self.run_ops(ops, scope, context)
-            return
-        found = find_places(ops, self.catalogue)
-        for number, together in groupby((op for op in ops if not op.is_commit), key=found.__getitem__):
-            there = context.at(number)
-            with device_of(there.place):
-                self.run_ops(list(together), scope, there)
-        self.run_ops([op for op in ops if op.is_commit], scope, context)
+        if recorder is not None and begun is not None:
+            recorder.note(begun, Part("block", block.name.partition(".")[0] if scope.name.isdigit() else block.name), detail=scope.name)
 
     def run_ops(self, ops: Sequence[Op], scope: Scope, context: Context, trips: tuple[str, ...] = ("main",)) -> None:
         """Run some ops of a block. Raises KernelError or UnsetVarError; commits write last, those that do not count only in training."""
@@ -73,25 +55,17 @@ class Interpreter:
             if not op.is_commit:
                 run_op(op, scope, context, trips)
         tail = [op for op in ops if op.is_commit and (context.training or op.role is Role.MEASURE)]
-        if tail:
-            self._commit(tail, scope, context)
-
-    def _commit(self, tail: list[Op], scope: Scope, context: Context) -> None:
-        """Write the persistable variables, all of them or, where a value is missing, none."""
-        values = [(op, read_var(op.reads[0], op, scope)) for op in tail]
-        if len(context.places) > 1:
-            values = [(op, value.to(device_of(context.at(op.writes[0].place).place))) for op, value in values]
-        commit([(op.writes[0].name, value) for op, value in values], context.scope)
+        # Every value is read before the first is written: if one is missing, nothing is.
+        commit(
+            [(var.name, context.brought(read_var(op.reads[0], op, scope), var.place)) for op in tail for var in op.writes], context.scope
+        )
 
     def _run_op(self, op: Op, scope: Scope, context: Context, trips: tuple[str, ...]) -> None:
         operator = self.catalogue.get(op.type)
-        given: dict[str, list[Any]] = {
-            slot.name: [read_var(var, op, scope) for var in op.inputs.get(slot.name, ())] for slot in operator.signature.inputs
-        }
-        if len(context.places) > 1:
-            device = device_of(context.place)
-            given = {slot: [brought(value, device) for value in values] for slot, values in given.items()}
+        given = {slot.name: [read_var(var, op, scope) for var in op.inputs.get(slot.name, ())] for slot in operator.signature.inputs}
         try:
+            if len(context.places) > 1:
+                given = {slot: [*map(context.brought, values)] for slot, values in given.items()}
             attributes = self._attributes(op, operator, given, scope)
             if context.budget is not None:
                 context.budget.before(op, operator, given, attributes)

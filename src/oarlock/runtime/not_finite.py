@@ -57,7 +57,7 @@ class Origin:
 
 
 def find_origin(
-    program: Program, feed: Mapping[str, object], scope: Scope, place: Place | None, wanted: Sequence[Var], *, catalogue: Catalogue
+    program: Program, feed: Mapping[str, object], scope: Scope, places: Sequence[Place], wanted: Sequence[Var], *, catalogue: Catalogue
 ) -> Origin | None:
     """The op that first made what is not finite in one of `wanted`, variables of the main block, in a training step on `feed`.
 
@@ -66,7 +66,7 @@ def find_origin(
     next step in `scope` would, and writes nothing.
     """
     recorder = _Recorder(catalogue)
-    executor = Executor(place, catalogue=catalogue, interpret=True)
+    executor = Executor(places, catalogue=catalogue, interpret=True)
     executor.interpreter = recorder
     with contextlib.suppress(OarlockError):  # an operator that refuses a NaN; what went before is recorded
         executor.run(program, feed, list(wanted), scope=scope, training=True)

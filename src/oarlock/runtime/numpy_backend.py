@@ -1,6 +1,6 @@
 """The interpreter by another backend: NumPy computes what each op does."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from oarlock.errors import ArgumentError, ProgramError
 from oarlock.ir.location import here
@@ -13,11 +13,11 @@ from oarlock.runtime.place import Place
 __all__ = ["interpret_by_numpy", "require_numpy_kernels"]
 
 
-def interpret_by_numpy(catalogue: Catalogue, place: Place, *, check: bool) -> Interpreter:
+def interpret_by_numpy(catalogue: Catalogue, places: Sequence[Place], *, check: bool) -> Interpreter:
     """An interpreter whose ops NumPy computes. Raises ArgumentError for a place where it cannot."""
     from oarlock.backend.numpy.kernel_call import call  # which only those load who ask for it
 
-    if not place.is_cpu:
+    for place in (place for place in places if not place.is_cpu):
         raise ArgumentError(
             f'backend="numpy" computes at ol.CPUPlace(), not at {place}', location=here(), hint="leave out place or backend"
         )

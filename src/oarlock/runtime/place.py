@@ -124,8 +124,9 @@ def places_in(given: object) -> tuple[Place, ...]:
     """The places that are `given`: one, or a list; the processor where that is None. Raises ArgumentError, where one is not there too."""
     if given is None:
         return (CPUPlace(),)
-    places = tuple(given) if isinstance(given, list | tuple) else (given,)
-    if not places or not all(isinstance(place, Place) for place in places):
+    wanted = given if isinstance(given, list | tuple) else [given]
+    places = tuple(place for place in wanted if isinstance(place, Place))
+    if not places or len(places) < len(wanted):
         raise ArgumentError(f"a place is ol.CPUPlace() or ol.GPUPlace(index), not {given!r}", location=here())
     for place in places:
         device_of(place)

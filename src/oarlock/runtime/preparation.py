@@ -11,7 +11,7 @@ from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
 from oarlock.ir.traversal import needed_ops
 from oarlock.passes.pipeline import optimize
-from oarlock.passes.places import write_moves
+from oarlock.passes.places import places_named, write_moves
 from oarlock.registry.collective import exchanged
 from oarlock.runtime import recording
 from oarlock.runtime.context import Context
@@ -23,6 +23,7 @@ from oarlock.runtime.paths import Path
 from oarlock.runtime.place import Place, device_of, is_meta, place_with
 from oarlock.runtime.plan import Plan
 from oarlock.runtime.recording import slice_of
+from oarlock.runtime.run_at_places import run_at_places
 from oarlock.runtime.scope import Scope, frozen_in, lock_of_writing
 from oarlock.runtime.scopes import Scopes
 from oarlock.runtime.tensor_guard import TensorGuard
@@ -61,6 +62,8 @@ class Prepared:
         poison: bool = False,
         backend: str | None = None,
     ):
+        for number in places_named(program, interpreter.catalogue) if len(places) > 1 else ():
+            place_with(number, places)
         self.program = program
         self.fetched = list(fetched)
         self.interpreter = interpreter
@@ -168,7 +171,7 @@ class Prepared:
             for name, tensor in tensors.items():
                 frame.var(name).value = tensor
             with torch.no_grad():
-                self.interpreter.run_at_places(self.ops, frame, context)
+                run_at_places(self.interpreter, self.ops, frame, context)
                 values = self._read(frame, context)
                 results = [to_numpy(value) for value in values] if return_numpy else values
                 self.interpreter.run_ops(self.tail, frame, context)

@@ -1,7 +1,7 @@
 """`evaluate`: what a program measures on data, without training it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy
@@ -34,7 +34,7 @@ def evaluate(
     parameters: object = None,
     *,
     batch_size: int = 256,
-    place: Place | None = None,
+    place: Place | Sequence[Place] | None = None,
 ) -> dict[str, float | numpy.ndarray]:
     """Measure `targets` on all rows of `data`, and return by their labels: of metrics the value, of others the mean over the rows.
 

@@ -160,7 +160,7 @@ class LastGood:
         updates = {op.writes[0].name: op.reads[0] for op in self._program.main.tail}
         wanted = [updates[name] for name in spoilt] or [self._program.targets[self._loss]]
         catalogue = self._executor.interpreter.catalogue
-        origin = find_origin(self._program, batch.feed, self._scope, self._executor.place, wanted, catalogue=catalogue)
+        origin = find_origin(self._program, batch.feed, self._scope, self._executor.places, wanted, catalogue=catalogue)
         return self._made_by_nothing(batch.feed, wanted, message) if origin is None else _made_by(origin, message)
 
     def _made_by_nothing(self, feed: Mapping[str, object], wanted: Sequence[Var], message: str) -> NotFiniteError:

@@ -7,7 +7,7 @@ program and its scope, so a saved training program goes on, bit for bit, where i
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -68,7 +68,7 @@ def train(
     on_epoch: Callable[[EpochRecord], object] | None = None,
     not_finite: Literal["stop", "warn"] = "stop",
     scope: Scope | None = None,
-    place: Place | None = None,
+    place: Place | Sequence[Place] | None = None,
     shard_optimizer: bool = False,
     sync_batch_norm: bool = True,
     progress: bool | Display = True,
@@ -243,7 +243,9 @@ def _continued(
     return program, model.scope if isinstance(model, Model) else model.parameters
 
 
-def _driven_on(model: Model | TrainingResult, place: Place | None, epochs: int | None, backend: str | None) -> tuple[Training, Executor]:
+def _driven_on(
+    model: Model | TrainingResult, place: Place | Sequence[Place] | None, epochs: int | None, backend: str | None
+) -> tuple[Training, Executor]:
     """How a run to be taken up is driven from now on, and by which executor: as before, but for what is given."""
     drive = model.program.training
     assert drive is not None

@@ -21,7 +21,7 @@ __all__ = ["EXACT", "decide", "whole"]
 EXACT = (DType.FLOAT32, DType.FLOAT64)
 """Dtypes in which sums of many rows are as good as they are; sums of others are made in float32."""
 
-_SUMS = {"add", "assign", "mean", "neg", "reduce_sum", "stop_gradient", "subtract", "sum", "sum_to_shape"}
+_SUMS = {"add", "assign", "mean", "move", "neg", "reduce_sum", "stop_gradient", "subtract", "sum", "sum_to_shape"}
 _MOVES = {"concat", "flip", "matrix_transpose", "narrow", "reshape", "reshape_like", "roll", "slice", "slice_dx", "transpose", "view"}
 _LINEAR = _SUMS | _MOVES
 """Operators whose result is the sum over the workers of their results, where each input is such a sum."""

@@ -20,6 +20,7 @@ for ours, theirs in {
 
 export("neg")(lambda g, x: g("Neg", x))
 export("assign", "optimization_barrier", "stop_gradient")(lambda g, x: x)
+export("move")(lambda g, x, *, place: x)
 export("addcmul")(lambda g, base, x, y, *, subtracted: g("Sub" if subtracted else "Add", base, g("Mul", x, y)))
 
 
