@@ -4,11 +4,15 @@ Two places at the processor compute what one does, to the bit: that the values a
 kernels whose inputs lie at both: that each value is where it must be.
 """
 
+from random import Random
+
 import numpy
 import pytest
 import torch
 import worker_models
 from fake_gpu import stand_in, waits_noted
+from generated.making import make
+from generated.places import check_places
 
 import oarlock as ol
 from oarlock.passes.places import find_places, write_moves
@@ -87,6 +91,10 @@ def test_each_value_is_where_its_ops_run(monkeypatch, make, way):
         found = {var.name: scope[var.name].device for var in program.persistables()}
     assert found == {var.name: places[var.place].device for var in program.persistables()}
     assert len(set(found.values())) == 2
+
+
+def test_random_programs_at_random_places_compute_what_they_do_at_one():
+    assert sum(check_places(make(22, number), Random(number)) > 0 for number in range(12)) > 6
 
 
 def two_layers():
