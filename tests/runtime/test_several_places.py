@@ -76,6 +76,7 @@ def test_a_program_at_two_places_computes_what_it_does_at_one(name, way):
     assert_same(trained(divided(make()), feeds, ol.CPUPlace(), **way), whole)
 
 
+@pytest.mark.mission("F19")
 @pytest.mark.parametrize("way", WAYS[:3], ids=["plan", "without passes", "interpreter"])
 @pytest.mark.parametrize("make", [worker_models.digits, recurrent], ids=["digits", "recurrent"])
 def test_each_value_is_where_its_ops_run(monkeypatch, make, way):
