@@ -17,7 +17,7 @@ MAX_FAILURES = 20  # what is broken that much is seen by then
 
 
 ENOUGH = 300  # programs, for each pass to have something to do
-FOR_WORKERS = ("overlap_exchanges",)  # of several workers, whose programs `generated.workers` checks
+ELSEWHERE = ("segment_loops", "overlap_exchanges")  # which `generated.recomputing` and, for several workers, `generated.workers` check
 PAIRS = 10  # every so many programs, all pairs of passes are tried
 OTHERS = 1  # of the other ways to use a program, how many are checked where it shall be quick
 
@@ -80,7 +80,7 @@ def main() -> int:
     for name, (among, alone) in fired.items():
         told = "" if arguments.quick else f", {alone:,} for it alone"
         print(f"{among:8,}  {100 * among / len(numbers):5.1f} %  have something to do for the pass {name}{told}")
-    idle = [name for name, (among, _) in fired.items() if not among and name not in FOR_WORKERS] if len(numbers) >= ENOUGH else []
+    idle = [name for name, (among, _) in fired.items() if not among and name not in ELSEWHERE] if len(numbers) >= ENOUGH else []
     if idle:
         print(f"FAILED: nothing was ever done by {', '.join(idle)}")
     seconds = time.monotonic() - begun

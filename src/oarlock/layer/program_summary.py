@@ -224,9 +224,9 @@ def _over_steps(op: Op, inner: Block, taken: Size | None, sizes: Mapping[str, in
         return taken
     if op.type != "recurrent" or sequence is None or not sequence.shape:
         return None
-    if "splits" not in op.inputs:
+    if "splits" not in op.inputs and not op.attributes.get("segments"):
         return _times(taken, _at(sequence.shape[0], sizes))
-    rows = inner.inputs[0].shape if inner.inputs else None  # of those in a step, which add up to the elements of all sequences
+    rows = inner.inputs[0].shape if inner.inputs else None  # of those in a step, or the steps of a segment: they add up to all
     if not rows or not isinstance(rows[0], str):
         return None
     each = divide(taken, rows[0])

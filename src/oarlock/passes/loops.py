@@ -40,9 +40,9 @@ class StackedNames:
 
 
 def outside_shape(layout: Layout, inner: Var, names: set[str]) -> Shape | None:
-    """The shape of the stack of `inner` over the trips; None where its trips have different sizes."""
+    """The shape of the stack of `inner` over the trips; None where its trips have different sizes, as segments have."""
     _, sequence = layout.steps[0]
-    if inner.shape is None or sequence.shape is None:
+    if inner.shape is None or sequence.shape is None or layout.op.attributes.get("segments"):
         return None
     shape, leading = inner.shape, sequence.shape[0]
     if "splits" in layout.op.inputs:

@@ -24,6 +24,7 @@ from oarlock.passes.licm import licm
 from oarlock.passes.loop_retiming import loop_retiming
 from oarlock.passes.overlap_exchanges import overlap_exchanges
 from oarlock.passes.pruning import remove_dead_code
+from oarlock.passes.segment_loops import segment_loops
 from oarlock.passes.splat_propagation import splat_propagation
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.type_check import typecheck
@@ -38,6 +39,7 @@ PASSES: dict[str, Callable[[Program, Catalogue], int]] = {
     "cse": cse,
     "splat_propagation": splat_propagation,
     "fuse_reductions": fuse_reductions,
+    "segment_loops": segment_loops,
     "licm": licm,
     "batch_prologue": batch_prologue,
     "batch_epilogue": batch_epilogue,

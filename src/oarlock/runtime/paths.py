@@ -165,7 +165,8 @@ def _declared_trips(loop: Block) -> Size | None:
     """How many trips a loop makes, where that is declared: the steps of its sequences."""
     op = _owner(loop)
     sequences = op.inputs.get("sequences")
-    return sequences[0].shape[0] if sequences and sequences[0].shape and "splits" not in op.inputs else None
+    is_plain = "splits" not in op.inputs and not op.attributes.get("segments")
+    return sequences[0].shape[0] if sequences and sequences[0].shape and is_plain else None
 
 
 def _known_sizes(block: Block | None, scope: Scope) -> dict[str, int]:

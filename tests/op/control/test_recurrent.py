@@ -881,7 +881,7 @@ def test_sequences_have_one_length(sequence):
         rnn,
         ol.ShapeError,
         "recurrent: sequence 1 has s steps but sequence 0 has t",
-        "  recurrent(*sequences: any, *initial: any, *free: any, splits?: int64[s], summed=0, reverse=False)"
+        "  recurrent(*sequences: any, *initial: any, *free: any, splits?: int64[s], summed=0, reverse=False, segments=0)"
         " -> *stacked: any, *final: any, *sums: any",
         f"      sequences = {sequence.describe()}",
         f"      sequences = {other.describe()}",

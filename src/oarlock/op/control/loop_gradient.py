@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
+from oarlock.errors import GradientError
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.row_gradient import RowGradient
@@ -19,7 +20,9 @@ __all__ = ["LoopGradient"]
 
 @recurrent.gradient_maker
 def recurrent_gradients(op: Op, backward: Backward) -> list[tuple[Var, Var | RowGradient]]:
-    """Build the loop in the other direction; return each input with its gradient."""
+    """Build the loop in the other direction; return each input with its gradient. Raises GradientError for a loop over segments."""
+    if op.attributes.get("segments"):
+        raise GradientError("recurrent: a loop over segments, which a pass has written, has no gradient", location=op.location, op=op.type)
     body: Block = op.attributes["body"]  # type: ignore[assignment]
     sequences = op.inputs["sequences"]
     steps = dict(zip(body.inputs, sequences, strict=False))

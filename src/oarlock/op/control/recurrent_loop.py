@@ -19,11 +19,15 @@ from oarlock.registry.told_size import told_size
 from oarlock.tensor.splits import lengths_in
 from oarlock.tensor.stacks import Stack, stack
 
-__all__ = ["recurrent", "require_one_length", "split_outputs"]
+__all__ = ["recurrent", "require_one_length", "segments_of", "split_outputs"]
+
+_LEAST = 4  # steps of a segment
 
 
-@operator("*sequences: any, *initial: any, *free: any, splits?: int64[s] -> *stacked: any, *final: any, *sums: any")
-def recurrent(context, sequences, initial, free, splits=None, *, body: Block, summed: int = 0, reverse: bool = False):
+@operator(
+    "*sequences: any, *initial: any, *free: any, splits?: int64[s] -> *stacked: any, *final: any, *sums: any", added_later=("segments",)
+)
+def recurrent(context, sequences, initial, free, splits=None, *, body: Block, summed: int = 0, reverse: bool = False, segments: int = 0):
     """Run ``body`` once per step, each step in a scope of its own.
 
     ``sequences`` have time first, ``[t *d]``, and one length ``t``. The body takes a step of each sequence and
@@ -36,9 +40,16 @@ def recurrent(context, sequences, initial, free, splits=None, *, body: Block, su
     ``[t *d]``. Step ``i`` takes element ``i`` of each row that has one, the longest row first, and nothing is padded: the body
     sees ``[m *d]`` with an ``m`` that shrinks. Memories are ``[n *d]`` outside and ``[m *d]`` inside; that of a row
     rests once its sequence has ended. What the body returns without ``m`` in front is stacked per step, ``[steps *d]``.
+
+    With ``segments``, a trip takes several steps: the sequences are cut into so many segments at most, each of four steps or more, all as
+    long as the first but for the last. The body is given ``[m *d]`` and stacks that, one segment after another. Memories and sums are those
+    of segments. The pass `segment_loops` writes such loops, which have no gradient.
     """
     stack_vars, _, sum_vars = split_outputs(body.outputs, len(initial), summed)
-    steps = Steps(sequences) if splits is None else RaggedSteps(sequences, splits, body, context.op, free)
+    if segments:
+        steps = Segments(sequences, segments)
+    else:
+        steps = Steps(sequences) if splits is None else RaggedSteps(sequences, splits, body, context.op, free)
     memories = steps.begin(initial)
     stacks: list[list[Stack]] = [[] for _ in stack_vars]
     totals: list[torch.Tensor] = []
@@ -60,7 +71,7 @@ def recurrent(context, sequences, initial, free, splits=None, *, body: Block, su
 
 
 @told_size(recurrent)
-def recurrent_steps(sequences, initial, free, splits=None, *, body, summed, reverse):
+def recurrent_steps(sequences, initial, free, splits=None, *, body, summed, reverse, segments=0):
     if splits is None:
         return len(sequences[0])
     lengths = lengths_in(splits, elements_in(sequences[0]))
@@ -111,6 +122,30 @@ class Steps:
 
     def empty(self, context, var: Var) -> torch.Tensor:
         return context.zeros(var, leading=(0,))
+
+
+class Segments(Steps):
+    """The segments of sequences that have time first, each of several steps."""
+
+    def __init__(self, sequences: list[Stack], segments: int):
+        super().__init__(sequences)
+        self.sequences = segments_of(segments, *sequences)
+        self.count = len(self.sequences[0])
+
+    def join(self, var: Var, values: list[Stack]) -> Stack:
+        return torch.cat(values)  # type: ignore[arg-type]
+
+    def empty(self, context, var: Var) -> torch.Tensor:
+        return context.zeros(var)
+
+
+def segments_of(count: int, *sequences: Stack) -> list[Sequence[torch.Tensor]]:
+    """Each sequence cut into `count` segments at most, as views. Raises ValueError where they have different lengths, or are uneven."""
+    require_one_length(sequences)
+    if not all(isinstance(sequence, torch.Tensor) for sequence in sequences):
+        raise ValueError("a sequence whose steps have different sizes is not cut into segments")
+    steps = len(sequences[0])
+    return [sequence.split(max(-(-steps // count), _LEAST)) if steps else () for sequence in sequences]  # type: ignore[union-attr]
 
 
 class RaggedSteps:
@@ -173,13 +208,15 @@ recurrent.block_flow = flow_of
 
 
 @recurrent.infer_shape
-def recurrent_types(sequences, initial, free, splits, *, body, summed, reverse):
+def recurrent_types(sequences, initial, free, splits, *, body, summed, reverse, segments=0):
     if not sequences:
         raise ShapeError("a loop needs a sequence to step through")
     for number, sequence in enumerate(sequences):
         if not sequence.shape:
             raise ShapeError(f"sequence {number} has no dimension to step through")
-    form = _Form(sequences, body) if splits is None else _RaggedForm(sequences, body, splits)
+    if segments < 0 or (segments and splits is not None):
+        raise ShapeError(f"{segments} segments are no number from 0" if segments < 0 else "ragged sequences are not cut into segments")
+    form = (_SegmentForm if segments else _Form)(sequences, body) if splits is None else _RaggedForm(sequences, body, splits)
     handed_in = [form.step(number, sequence) for number, sequence in enumerate(sequences)]
     if len(body.inputs) != len(sequences) + len(initial):
         raise ShapeError(f"the body takes {len(body.inputs)} values, yet is handed {len(sequences) + len(initial)}")
@@ -223,6 +260,23 @@ class _Form:
 
     def stack(self, type: TensorType) -> TensorType:
         return TensorType(type.dtype, (self.length, *type.shape))  # type: ignore[misc]
+
+
+class _SegmentForm(_Form):
+    """The same where a trip takes a segment of each sequence."""
+
+    def __init__(self, sequences: list[TensorType], body: Block):
+        super().__init__(sequences, body)
+        first = body.inputs[0].shape if body.inputs else None
+        self.steps = first[0] if first else None
+
+    def step(self, number: int, sequence: TensorType) -> TensorType:
+        return TensorType(sequence.dtype, (self.steps, *super().step(number, sequence).shape))  # type: ignore[misc]
+
+    def stack(self, type: TensorType) -> TensorType:
+        if not type.shape or type.shape[0] != self.steps:
+            raise ShapeError(f"the body returns {type} for a segment of {self.steps} steps")
+        return TensorType(type.dtype, (self.length, *type.shape[1:]))
 
 
 class _RaggedForm:

@@ -61,7 +61,7 @@ class Analysis:
         """The decision about an op that owns a block, and about what is in it."""
         if op.type == "conditional_block":
             return self._branch(op, have)
-        if op.type in ("recurrent", "while"):
+        if op.type in ("recurrent", "while") and not op.attributes.get("segments"):
             found = self._ragged(op, have) if op.inputs.get("splits") else self._loop(op, have)
             if found is not None and _can_part(found.needs, have):
                 return found

@@ -6,42 +6,51 @@ from typing import TYPE_CHECKING
 
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
+from oarlock.ir.traversal import walk_ops
 from oarlock.ir.var import Var
 from oarlock.op.control.layout import Carried, Layout
-from oarlock.registry.own_values import checks_values
 from oarlock.runtime.plan import loop_support
 from oarlock.runtime.plan.buffer_assignment import Call
+from oarlock.runtime.plan.last_trip import for_the_next_trip
 from oarlock.runtime.plan.numbers import one_number
 from oarlock.runtime.plan.own_memories import with_own_memories
-from oarlock.runtime.plan.stacked_outputs import GrowingStacks, RaggedStacks, Stacks, Steps
+from oarlock.runtime.plan.stacked_outputs import GrowingStacks, RaggedStacks, SegmentStacks, Stacks, Steps
 
 if TYPE_CHECKING:
     from oarlock.runtime.plan.emitter import Emitter
     from oarlock.runtime.plan.straight_line import StraightLine
 
-__all__ = ["WRITERS", "in_steps", "stacks_a_memory", "steps_through", "with_headroom"]
+__all__ = ["WRITERS", "in_steps", "stacks_a_memory", "steps_through", "wants_memory", "with_headroom"]
 
 
 def _recurrent(emitter: "Emitter", op: Op) -> None:
-    """A `for` over the steps. What it stacks is computed in the stack where it can be, or in the memory of a sequence that ends here."""
+    """A `for` over the steps. What it stacks is computed in the stack where it can be, or in the memory of a sequence that ends here.
+
+    Over segments of the steps, what trips return is copied to the stacks, and nothing is written over.
+    """
     source = emitter.source
     write, name = source.write, source.name
     layout, reverse = Layout.of(op), bool(op.attributes["reverse"])
     body = layout.body
-    line = _body_line(emitter, op)
+    segments = op.attributes.get("segments", 0)
+    line = emitter.line(body, body.outputs) if segments else _body_line(emitter, op)
     steps = [source.fresh(f"{inner.name}_steps") for inner, _ in layout.steps]
     count, trip = source.fresh("count"), source.fresh("trip")
     stepped = [_stepped(emitter, outer) for _, outer in layout.steps]
-    if len(steps) == 1 and emitter.lines[-1].steps_of(layout.steps[0][1]) is not None:
+    if segments:
+        sequences = ", ".join(name(outer) for _, outer in layout.steps)
+        write(f"{_listed(steps)} = {source.bind('segments', loop_support.segments_of)}({segments}, {sequences})", op)
+    elif len(steps) == 1 and emitter.lines[-1].steps_of(layout.steps[0][1]) is not None:
         write(f"{steps[0]} = {stepped[0]}", op)  # there, and of no other length
     else:
         write(f"{_listed(steps)} = {source.bind('steps', loop_support.steps_of)}({', '.join(stepped)})", op)
     write(f"{count} = len({steps[0]})")
-    _hold_longer(emitter, line, layout)
-    line.dense.update(inner for inner, outer in layout.steps if emitter.lines[-1].steps_of(outer) is not None)
-    goes_on = f"{trip}" if reverse else f"{trip} + 1 < {count}"
-    line.conditions = dict.fromkeys(_for_the_next_trip(emitter, line, layout), goes_on)
-    stacks = Stacks(emitter, line, layout, count, reverse=reverse)
+    if not segments:
+        _hold_longer(emitter, line, layout)
+        line.dense.update(inner for inner, outer in layout.steps if emitter.lines[-1].steps_of(outer) is not None)
+        goes_on = f"{trip}" if reverse else f"{trip} + 1 < {count}"
+        line.conditions = dict.fromkeys(for_the_next_trip(emitter, line, layout), goes_on)
+    stacks = (SegmentStacks if segments else Stacks)(emitter, line, layout, count, reverse=reverse)
     stacks.open()
     memories = [name(each.inside) for each in layout.carried]
     _assign(emitter, memories, (f"{name(each.initial)}{'.clone()' * (each.inside in line.own)}" for each in layout.carried))
@@ -87,35 +96,6 @@ def _hold_longer(emitter: "Emitter", line: "StraightLine", layout: Layout) -> No
         steps = outer_line.steps_of(sequence)
         if steps is not None:
             outer_line.held[steps.buffer] += [outer for inner, outer in returned if nested or memory.may_share([inner], [step])]
-
-
-def _for_the_next_trip(emitter: "Emitter", line: "StraightLine", layout: Layout) -> set[Op]:
-    """The ops of a loop over even sequences that the last trip leaves out: they compute what nobody reads but the next trip.
-
-    A memory goes no further where nobody reads its last value, and no trip returns it. Ops that may refuse values, have effects or
-    blocks, or come from elsewhere, are not left out; nor is what has more than one output, or a size or shape that is read off it.
-    """
-    outer_line, kept = emitter.lines[-1], {inner for inner, _ in (*layout.stacked, *layout.summed)}
-    needed = set(kept)
-    for each in layout.carried:
-        if outer_line.buffers.readers(each.final) or each.inside in kept or emitter.asks_sizes_of(each.final):
-            needed.add(each.following)
-    left_out: set[Op] = set()
-    for number, op in reversed(list(enumerate(line.ops))):
-        if needed.isdisjoint(op.writes) and _may_be_left_out(emitter, line, op, number):
-            left_out.add(op)
-        else:
-            needed.update(op.reads)
-    return left_out
-
-
-def _may_be_left_out(emitter: "Emitter", line: "StraightLine", op: Op, number: int) -> bool:
-    operator = emitter.catalogue.get(op.type)
-    if not operator.is_trusted or op.blocks or checks_values(operator, op) or operator.effects or len(op.writes) != 1:
-        return False
-    (result,), (output,) = op.writes, operator.signature.outputs
-    is_read_off = emitter.asks_sizes_of(result) or line.liveness.needs_shape_after(result, number)
-    return not (output.variadic or emitter.numbers.has(result) or is_read_off)
 
 
 def _only_summed(line: "StraightLine", layout: Layout, var: Var) -> bool:
@@ -293,7 +273,13 @@ def _body_line(emitter: "Emitter", op: Op) -> "StraightLine":
 
 def steps_through(op: Op) -> Sequence[Var]:
     """The even sequences that `op` is a loop over."""
-    return op.inputs["sequences"] if op.type == "recurrent" and "splits" not in op.inputs else ()
+    is_plain = op.type == "recurrent" and "splits" not in op.inputs and not op.attributes.get("segments")
+    return op.inputs["sequences"] if is_plain else ()
+
+
+def wants_memory(ops: Iterable[Op]) -> bool:
+    """Whether memory is wanted more than time: whether there is a loop over segments."""
+    return any(op.attributes.get("segments") for op in walk_ops(ops))
 
 
 def stacks_a_memory(op: Op) -> bool:

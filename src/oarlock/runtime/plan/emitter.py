@@ -60,6 +60,7 @@ class Emitter:
         self._asked = asked_sizes(ops)
         self._names: set[str] = set()  # sizes that are one number wherever they stand
         self.has_buffers = False
+        self._holds = not control_flow.wants_memory(ops)
         self.constants: dict[str, Op] = {}  # the name of one that the plan holds -> the op that made it
         self.lines: list[StraightLine] = []  # that are being written, the innermost last
         self.above_autograd: dict[Callable[..., object], Callable[..., object]] = {}  # kernels that may ask PyTorch for gradients
@@ -219,9 +220,12 @@ class Emitter:
             self.source.write(f"workspace.give_back({', '.join(ended)})")
 
     def holds(self, vars: Iterable[Var]) -> bool:
-        """Whether a buffer in which `vars` lie is to be given back: one of an outermost loop, where none of them is returned."""
+        """Whether a buffer in which `vars` lie is to be given back: one of an outermost loop, where none of them is returned.
+
+        Not so in a plan that is to need less memory: what is given back is held until the run ends, and longer.
+        """
         line = self.lines[-1]
-        return len(self.lines) == 1 and not any(map(line.buffers.alias_sets.stays, vars))
+        return len(self.lines) == 1 and self._holds and not any(map(line.buffers.alias_sets.stays, vars))
 
     def may_copy(self, var: Var, others: Iterable[Var]) -> bool:
         """Whether a buffer in which `var` lies may be given back though `var` is returned, as a copy.

@@ -10,7 +10,7 @@ from oarlock.ir.var import Var
 from oarlock.op.control.active_rows import active_rows, is_by_row, require_rows, told_elsewhere
 from oarlock.op.control.conditional import require_ran
 from oarlock.op.control.ragged_rows import RaggedRows
-from oarlock.op.control.recurrent_loop import require_one_length
+from oarlock.op.control.recurrent_loop import require_one_length, segments_of
 from oarlock.op.control.while_loop import require_trips
 from oarlock.registry.told_attributes import numbers_in
 from oarlock.tensor.dtype import to_torch
@@ -27,6 +27,7 @@ __all__ = [
     "require_ran",
     "require_rows",
     "require_trips",
+    "segments_of",
     "settle",
     "size_of",
     "size_of_steps",

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+import torch
+
 from oarlock.ir.var import Var
 from oarlock.op.control.layout import Carried, Layout
 from oarlock.runtime.plan import loop_support
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
     from oarlock.runtime.plan.emitter import Emitter
     from oarlock.runtime.plan.straight_line import StraightLine
 
-__all__ = ["GrowingStacks", "Packed", "RaggedStacks", "Stacks", "Steps"]
+__all__ = ["GrowingStacks", "Packed", "RaggedStacks", "SegmentStacks", "Stacks", "Steps"]
 
 _Columns = tuple[int, int]
 
@@ -322,6 +324,18 @@ class RaggedStacks(Stacks):
                 empty = self._emitter.zeros(inner, (0,))
             source.write(f"{source.name(outer)} = " + (joined if buffer else f"{joined} if {self._count} else {empty}"))
         self.names += [*self._steps.values(), *self._buffers.values()]
+
+
+class SegmentStacks(Stacks):
+    """The stacks of a `for` over segments of sequences: what trips return, one after another."""
+
+    def open(self) -> None:
+        """Before the loop: a list for each stack, which is joined after it."""
+        source = self._emitter.source
+        for inner, outer in self._layout.stacked:
+            joined = f"{source.bind('joined', torch.cat)}({self._ordered(self._new_list(inner))})"
+            text = f"{source.name(outer)} = {joined} if {self._count} else {self._emitter.zeros(inner)}"
+            self._closing.append(partial(source.write, text))
 
 
 class GrowingStacks(Stacks):

@@ -173,6 +173,8 @@ def recurrent(lowering: "Lowering", g: Graph, op: Op) -> list[str | UnevenStack]
     (body,) = op.blocks
     initial, summed = op.inputs.get("initial", ()), int(op.attributes.get("summed", 0))  # type: ignore[call-overload]
     stack_vars, memory_vars, sum_vars = _outputs(body, len(initial), summed)
+    if op.attributes.get("segments"):
+        raise Unsupported("a loop over segments of sequences, which a pass has written")
     if op.inputs.get("splits"):
         return RaggedSteps(lowering, g, op, Trips(lowering, g, op)).write(stack_vars, memory_vars, sum_vars, find_uneven)
     sequences = [lowering.uneven.get(var) or lowering.values[var] for var in op.inputs["sequences"]]
