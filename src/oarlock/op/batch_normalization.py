@@ -13,7 +13,7 @@ from oarlock.op.trusted_operator import operator
 from oarlock.op.unary import square
 from oarlock.registry import Case, GradCheck, fused_backward
 from oarlock.registry.declaration import Operator
-from oarlock.tensor.normalization import batch_gradients, by_channel, normalize_batch, sum_by_channel
+from oarlock.tensor.normalization import batch_gradients, normalize_batch, normalize_by, sum_by_channel
 
 __all__ = [
     "NO",
@@ -62,10 +62,7 @@ def batch_norm(context, x, running_mean, running_variance, scale=None, bias=None
 
 def normalize_by_running(x, running_mean, running_variance, scale, bias, epsilon: float):
     """The outputs of `batch_norm` by running statistics, which stay."""
-    rstd = torch.rsqrt(running_variance + epsilon)
-    scale = rstd if scale is None else rstd * scale
-    y = (x - by_channel(running_mean, x)) * by_channel(scale, x)
-    y = y if bias is None else y + by_channel(bias, x)
+    y, rstd = normalize_by(x, running_mean, running_variance, scale, bias, epsilon)
     return y, running_mean.clone(), rstd, running_mean.clone(), running_variance.clone(), NO.clone()
 
 
