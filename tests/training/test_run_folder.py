@@ -8,6 +8,7 @@ import sys
 import threading
 from pathlib import Path
 
+import failing_disk
 import numpy
 import pytest
 import safetensors.torch
@@ -15,10 +16,10 @@ import torch
 from classifiers import small_classifier, small_rows
 
 import oarlock as ol
-from oarlock.io.model import values_of
 from oarlock.io.tensor_file import TensorFile
-from oarlock.training import checkpoint, run_folder
-from oarlock.training.run_folder import RunFolder, is_running
+from oarlock.training import checkpoint, checkpoint_process, checkpoint_writing
+from oarlock.training.folder_lock import is_running
+from oarlock.training.run_folder import RunFolder
 from oarlock.training.sample import sample_of
 
 ROWS = small_rows(23)
@@ -185,32 +186,6 @@ def test_a_label_that_the_log_has_for_something_else_is_refused_before_anything_
     assert ol.train(made.cost, ROWS, show={label: made.accuracy}, progress=False).history[0].training[label] >= 0
 
 
-class FailingDisk:
-    """The functions of the system that checkpoints call, of which one fails at its call of this number; a write then has written half."""
-
-    def __init__(self, operation: str, number: int, fault: int):
-        self.operation, self.left, self.fault = operation, number, fault
-
-    def __getattr__(self, name: str):
-        return self.failing(name, getattr(os, name)) if name == self.operation else getattr(os, name)
-
-    def failing(self, name: str, real):
-        def call(*arguments, **keywords):
-            self.left -= 1
-            if not self.left:
-                raise OSError(self.fault, os.strerror(self.fault))
-            return real(*arguments, **keywords)
-
-        return call
-
-    def write(self, path: Path, data: bytes) -> None:
-        self.left -= self.operation == "write"
-        with open(path, "xb") as file:
-            file.write(data if self.left else data[: len(data) // 2])
-        if not self.left:
-            raise OSError(self.fault, os.strerror(self.fault))
-
-
 FAULTS = [
     ("mkdir", 2, errno.ENOSPC),
     ("write", 4, errno.ENOSPC),
@@ -220,17 +195,22 @@ FAULTS = [
 ]
 
 
+@pytest.mark.parametrize("beside", ["process", "thread"])
 @pytest.mark.parametrize(("operation", "count", "fault"), FAULTS)
-def test_a_disk_that_fails_leaves_the_checkpoints_before_and_the_run_goes_on(operation, count, fault, unbroken, tmp_path, monkeypatch):
+def test_a_disk_that_fails_leaves_the_checkpoints_before_and_the_run_goes_on(
+    operation, count, fault, beside, unbroken, tmp_path, monkeypatch
+):
     for number in range(1, count + 1):
         folder = tmp_path / f"{number}"
         train(ol.training.Run(folder, save_every=5), steps=5)
         with monkeypatch.context() as patch:
-            disk = FailingDisk(operation, number, fault)
-            patch.setattr(checkpoint, "os", disk)
-            if operation == "write":
-                patch.setattr(checkpoint, "_write", disk.write)
-            with pytest.warns(RuntimeWarning, match="The run goes on, and keeps the checkpoints that it has"):
+            if beside == "process":
+                patch.setattr(checkpoint_process, "PROGRAM", failing_disk.__file__)
+                patch.setenv(*failing_disk.environment_of(checkpoint_writing, operation, number, fault))
+            else:
+                patch.setattr(checkpoint_process, "CAN_START", False)
+                failing_disk.fail_in(checkpoint_writing, operation, number, fault, patch.setattr)
+            with pytest.warns(RuntimeWarning, match=f"{os.strerror(fault)}. The run goes on, and keeps the checkpoints that it has"):
                 result = train(ol.training.Run(folder, save_every=5), steps=5)
         assert result.steps == 10
         assert same(train(folder), unbroken)
@@ -303,19 +283,20 @@ def test_a_run_that_is_refused_leaves_no_folder_and_one_that_stood_there_stays(t
 
 def test_a_checkpoint_holds_its_own_step_however_late_it_is_written(tmp_path, monkeypatch):
     train(tmp_path / "stopped", steps=4)
-    begun, goes_on, real = threading.Event(), threading.Event(), run_folder.write_container
+    begun, goes_on, real = threading.Event(), threading.Event(), checkpoint_process.fulfil
 
     def late(*arguments):
         begun.set()
         assert goes_on.wait(20)
-        real(*arguments)
+        return real(*arguments)
 
     def on_step(step, _):
         if step == 6:  # the end of an epoch, which is saved too, and waits for the one before
             assert begun.is_set()
             goes_on.set()
 
-    monkeypatch.setattr(run_folder, "write_container", late)
+    monkeypatch.setattr(checkpoint_process, "CAN_START", False)
+    monkeypatch.setattr(checkpoint_process, "fulfil", late)
     train(ol.training.Run(tmp_path / "run", save_every=4, keep=9), on_step=on_step, steps=9)
     found = [checkpoint.read_checkpoint(tmp_path / name / "checkpoints/step-000000004") for name in ("stopped", "run")]
     assert found[0]["state.json"] == found[1]["state.json"]
@@ -326,21 +307,9 @@ def test_a_checkpoint_holds_its_own_step_however_late_it_is_written(tmp_path, mo
 
 
 def test_a_checkpoint_leaves_the_values_of_the_run_where_they_are(tmp_path):
-    with ol.Program() as program:
-        x = ol.layer.data("x", [3])
-        cost = ol.layer.mean(ol.layer.fc(x, 2))
-        ol.optimizer.SGD(0.1).minimize(cost)
-    scope = ol.init(program, ol.Scope())
-    step = ol.Executor().prepare(program, [cost], scope=scope)
-    step({"x": ROWS["x"]})
-    before = scope.find_var("fc_0.w").held
-    copies = values_of(program, scope, copied=True)
-    assert torch.equal(copies["fc_0.w"], before)
-    kept = copies["fc_0.w"].clone()
-    step({"x": ROWS["x"]})
-    assert scope.find_var("fc_0.w").held is before  # which the step has written over: nobody else holds it
-    assert torch.equal(copies["fc_0.w"], kept)
-    assert not torch.equal(before, kept)
+    places, scope = [], ol.Scope()
+    train(ol.training.Run(tmp_path / "run", save_every=1), scope=scope, on_step=lambda *_: places.append(scope.find_var("fc_0.w").held))
+    assert len({place.data_ptr() for place in places[2:]}) == 1  # each step has written over it: nobody else holds it
 
 
 def test_the_log_spells_labels_and_numbers_as_json_does(tmp_path):

@@ -12,7 +12,7 @@ import oarlock as ol
 from oarlock.cli.main import run
 from oarlock.errors import FormatError
 from oarlock.report.prediction import read_sample
-from oarlock.training import checkpoint
+from oarlock.training import checkpoint_writing
 from oarlock.training.run_folder import load_run
 from oarlock.training.run_record import RunRecord
 from oarlock.training.shares import load_checkpoint
@@ -115,7 +115,7 @@ def test_shares_that_do_not_fit_are_refused(spoil, tmp_path):
 
 
 def test_a_share_that_does_not_come_is_warned_of_and_the_run_goes_on(alone, tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoint, "_TO_COME", 0.2)
+    monkeypatch.setattr(checkpoint_writing, "TO_COME", 0.2)
     monkeypatch.setattr("oarlock.training.together.write_part", lambda *_: None)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

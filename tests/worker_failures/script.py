@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import oarlock as ol
-from oarlock.training import checkpoint
+from oarlock.training import checkpoint_process, checkpoint_writing
 
 SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
@@ -39,18 +39,19 @@ def train(folder: Path, how: str, worker: str, where: str, number: int, *, in_sh
 
 def _fail_in_file(number: int, fail) -> None:
     """Let the file of a checkpoint of this number be written by half, then fail."""
-    whole, written = checkpoint._write, 0
+    whole, written = checkpoint_writing._write, 0
+    checkpoint_process.CAN_START = False  # the first worker writes by itself, and fails there
 
-    def write(path: Path, data: bytes) -> None:
+    def write(path: str, data: bytes) -> None:
         nonlocal written
         written += 1
         if written == number:
-            path.write_bytes(bytes(data)[: len(data) // 2])
+            Path(path).write_bytes(bytes(data)[: len(data) // 2])
             fail()
-            path.unlink()  # where this worker has failed before
+            Path(path).unlink()  # where this worker has failed before
         whole(path, data)
 
-    checkpoint._write = write
+    checkpoint_writing._write = write
 
 
 if __name__ == "__main__":

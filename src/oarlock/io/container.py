@@ -10,9 +10,9 @@ import io
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import safetensors
 import torch
@@ -24,7 +24,7 @@ from oarlock.ir.dtype import DType
 from oarlock.proto.limits import Limits
 from oarlock.tensor.dtype import from_bytes, from_torch, to_torch
 
-__all__ = ["DTYPES", "PROGRAM", "as_declared", "as_stored", "read_container", "read_once", "write_container"]
+__all__ = ["DTYPES", "PROGRAM", "Layout", "as_declared", "as_stored", "lay_out", "read_container", "read_once", "write_container"]
 
 PROGRAM = "oarlock.program"
 _VERSION = "1"
@@ -40,6 +40,7 @@ _NAMES = {
     DType.UINT8: "U8",
     DType.BOOL: "BOOL",
 }
+_ORDER = ["I64", "F64", "F32", "I32", "BF16", "F16", "I16", "I8", "U8", "BOOL"]  # of tensors in a file, as the library has it
 DTYPES = {name: dtype for dtype, name in _NAMES.items()}
 """The dtypes of the tensors of model files, by the names that safetensors gives them.
 
@@ -60,6 +61,50 @@ def write_container(place: str | os.PathLike[str] | io.BufferedIOBase, program: 
         write_file(place, data)
     else:
         place.write(data)
+
+
+class Layout(NamedTuple):
+    """The file of some tensors without their values: its `header`, the place of each tensor, its first byte and bytes, and its size.
+
+    Of a model, `digest` is the place in the header of the SHA-256 of the tensors, 64 zeros as yet, and `digested` what that is made of: a
+    text, and the place of a tensor, for each of them.
+    """
+
+    header: bytes
+    places: dict[str, tuple[int, int]]
+    size: int
+    digest: int = 0
+    digested: Sequence[tuple[str, int, int]] = ()
+
+
+def lay_out(tensors: Mapping[str, torch.Tensor], *, model: bool = True) -> Layout:
+    """The layout of the file that `write_container` makes of a program and tensors, which hold the program too; or of tensors alone.
+
+    Who fills it in writes the same bytes, and needs neither this package nor PyTorch.
+    """
+    items = {name: _described(as_stored(tensor)) for name, tensor in tensors.items()}
+    places, entries, end = dict[str, tuple[int, int]](), dict[str, object](), 0
+    if model:
+        entries["__metadata__"] = {"oarlock": f"{_VERSION} {'0' * 64}"}
+    for name in sorted(items, key=lambda name: (_ORDER.index(items[name][0]), name)):
+        dtype, shape, size = items[name]
+        places[name] = end, size
+        entries[name] = {"dtype": dtype, "shape": shape, "data_offsets": [end, end + size]}
+        end += size
+    text = json.dumps(entries, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    header = len(text).to_bytes(8, "little") + text
+    places = {name: (len(header) + begin, size) for name, (begin, size) in places.items()}
+    digested = [(_digest_line(name, *items[name]), *places[name]) for name in sorted(items)]
+    at = header.index(b"0" * 64) if model else 0
+    return Layout(header, places, len(header) + end, at, digested if model else ())
+
+
+def _described(tensor: torch.Tensor) -> tuple[str, list[int], int]:
+    """The name of the dtype of a tensor, its shape, and its bytes."""
+    dtype = from_torch(tensor.dtype)
+    assert dtype is not None, "no scope holds a tensor of another dtype"
+    return _NAMES[dtype], list(tensor.shape), tensor.nbytes
 
 
 def as_stored(tensor: torch.Tensor) -> torch.Tensor:
@@ -109,10 +154,9 @@ def read_container(
 
 def _as_item(tensor: torch.Tensor) -> dict[str, object]:
     """A tensor as the library's reader would give it."""
-    dtype = from_torch(tensor.dtype)
-    assert dtype is not None, "no scope holds a tensor of another dtype"
+    dtype, shape, _ = _described(tensor)
     data = tensor.reshape(-1).view(torch.uint8).numpy().data if tensor.numel() else b""
-    return {"dtype": _NAMES[dtype], "shape": list(tensor.shape), "data": data}
+    return {"dtype": dtype, "shape": shape, "data": data}
 
 
 def _spec(tensor: torch.Tensor) -> safetensors.TensorSpec:
@@ -176,9 +220,14 @@ def _digest(items: Mapping[str, Mapping[str, object]]) -> str:
     for name in sorted(items):
         item = items[name]
         data = item["data"]
-        digest.update(json.dumps([name, item["dtype"], list(item["shape"]), len(data)]).encode())  # type: ignore[call-overload, arg-type]
+        digest.update(_digest_line(name, item["dtype"], item["shape"], len(data)).encode())  # type: ignore[arg-type]
         digest.update(data)  # type: ignore[arg-type]
     return digest.hexdigest()
+
+
+def _digest_line(name: str, dtype: object, shape: Iterable[int], size: int) -> str:
+    """The text that stands before the bytes of a tensor in what is digested."""
+    return json.dumps([name, dtype, list(shape), size])
 
 
 def _tensor(item: Mapping[str, object], key: str, name: str, limits: Limits) -> torch.Tensor:

@@ -4,7 +4,7 @@ import importlib
 import io
 import json
 import os
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, overload
@@ -33,7 +33,7 @@ from oarlock.runtime.feed import check_feed
 from oarlock.runtime.initialization import initial_value
 from oarlock.runtime.ownership import own, require_not_elsewhere, states_of
 from oarlock.runtime.place import CPUPlace
-from oarlock.runtime.scope import Scope, frozen_in, lock_of_writing
+from oarlock.runtime.scope import Scope, frozen_in
 from oarlock.suggestions import did_you_mean, list_names
 from oarlock.tensor.dtype import from_torch
 
@@ -145,22 +145,19 @@ def save_model(target: object = None, *arguments: object, columns: FedColumns | 
     write_container(path, program.to_bytes(), tensors | ({COLUMNS: listing(listed)} if listed else {}))
 
 
-def values_of(program: Program, scope: Scope, *, copied: bool = False, without: Container[str] = ()) -> dict[str, torch.Tensor]:
-    """The tensors that a file of `program` holds, by name: what persists, `without` some, and a list of what training leaves as it is.
+def values_of(program: Program, scope: Scope, *, lent: bool = True, wanted: Sequence[Var] | None = None) -> dict[str, torch.Tensor]:
+    """The tensors that a file of `program` holds, by name: what persists, or of that what is wanted, and a list of what training leaves
+    as it is.
 
-    They are lent: the next run that would write over them works on copies. Where they are `copied`, it goes on as it did.
+    They are lent: the next run that would write over them works on copies. Where they are not, who reads them holds `lock_of_writing`.
 
     Raises UnsetVarError, ShapeError or DTypeError for a value that is missing or does not fit.
     """
-    wanted = [var for var in program.persistables() if var.name not in without]
-    if copied:
-        with lock_of_writing(scope):
-            tensors = {var.name: _value(var, scope, lent=False).detach().clone() for var in wanted}
-    else:
-        tensors = {var.name: _value(var, scope) for var in wanted}
-    frozen = sorted(frozen_in(scope).intersection(_estimable(program)))
-    if frozen:
-        tensors[FROZEN] = listing(frozen)
+    tensors = {var.name: _value(var, scope, lent=lent) for var in (program.persistables() if wanted is None else wanted)}
+    frozen = frozen_in(scope)
+    listed = sorted(frozen.intersection(_estimable(program))) if frozen else []
+    if listed:
+        tensors[FROZEN] = listing(listed)
     return tensors
 
 

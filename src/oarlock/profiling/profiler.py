@@ -113,7 +113,7 @@ class Profile:
         beside = [each for each in self._timed if each.slice.part.kind == "beside"]
         for name in dict.fromkeys(each.slice.part.name for each in beside):
             taken = sum(each.whole for each in beside if each.slice.part.name == name) * 1e-9 / self.steps
-            lines.append(f"beside it, in another thread: {name}, {said_time(taken)} for each step")
+            lines.append(f"beside it, in another thread or process: {name}, {said_time(taken)} for each step")
         if slowed is not None:
             lines.append(f"recording made a step {slowed:.2f} times as long; its own time is left out")
         return "\n".join([*lines, "", table_of_waits(found)])

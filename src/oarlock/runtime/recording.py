@@ -18,8 +18,9 @@ from oarlock.ir.location import Location, here
 from oarlock.ir.operation import Op
 from oarlock.ir.var import Var
 
-__all__ = ["EnoughRecorded", "Part", "Recorder", "Slice", "each", "recording", "slice_of"]
+__all__ = ["EnoughRecorded", "Part", "Recorder", "Slice", "each", "note_beside", "recording", "slice_of"]
 
+_PROCESS = 0  # in place of a thread, none of which has this number
 _Item = TypeVar("_Item")
 Begun = tuple[int, int]
 """The clock, in nanoseconds, and what recording took until then."""
@@ -175,6 +176,12 @@ def slice_of(kind: str, name: str) -> Iterator[None]:
     begun = found.begun()
     yield
     found.note(begun, Part(kind, name))
+
+
+def note_beside(name: str, begin: int, end: int) -> None:
+    """Record what another process did beside the steps, by the same clock, where somebody records."""
+    if recorder is not None and recorder.is_on:
+        recorder.slices.append(Slice(Part("beside", name), begin, end, 0, _PROCESS))
 
 
 def each(kind: str, name: str, items: Iterator[_Item]) -> Iterator[_Item]:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy
@@ -138,13 +139,18 @@ class Batches:
         sizes = [self.batch_size * column[:1].nbytes for column in columns]
         return 1 if any(size % _LINE for size in sizes) else max(1, _AT_ONCE // sum(sizes))
 
+    @cached_property
+    def _dtypes(self) -> list[torch.dtype]:
+        """The dtypes of the columns, which are arrays, as tensors."""
+        return [torch.from_numpy(column[:0].copy()).dtype for column in (self.columns or {}).values() if isinstance(column, numpy.ndarray)]
+
     def _gather(self, order: numpy.ndarray, number: int, count: int) -> list[dict[str, torch.Tensor]]:
         """The feeds of `count` minibatches from `number` on, or of those that are left in the epoch."""
         rows = order[number * self.batch_size : min(number + count, self.per_epoch) * self.batch_size]
         parts = []
-        for column in (self.columns or {}).values():
+        for column, dtype in zip((self.columns or {}).values(), self._dtypes, strict=True):
             assert isinstance(column, numpy.ndarray)
-            made = torch.empty((len(rows), *column.shape[1:]), dtype=torch.from_numpy(column[:0].copy()).dtype)
+            made = torch.empty((len(rows), *column.shape[1:]), dtype=dtype)
             numpy.take(column, rows, axis=0, out=made.numpy(), mode="clip")  # quicker: it does not look at the numbers of the rows
             parts.append(made.split(self.batch_size))
         return [dict(zip(self.columns or {}, each, strict=True)) for each in zip(*parts, strict=True)]

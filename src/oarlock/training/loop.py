@@ -1,7 +1,6 @@
 """The loop over steps and epochs."""
 
 import contextlib
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ from oarlock.runtime.executor import Executor
 from oarlock.runtime.initialization import init
 from oarlock.runtime.preparation import Values
 from oarlock.runtime.recording import each
-from oarlock.runtime.scope import Scope, frozen_in
+from oarlock.runtime.scope import Scope, frozen_in, lock_of_writing
 from oarlock.runtime.step import Step
 from oarlock.training.batches import Batch, Batches
 from oarlock.training.best_state import BestState
@@ -62,6 +61,7 @@ class Loop:
         self.metrics = metrics_in(self.program)
         self.has_metrics = any(op.role is Role.MEASURE for op in self.program.main.tail)
         self.loss = LossWatch(self.program, self.scope)
+        self._validates = self.held_out is not None and self.validate_every is not None
         self.workers = self.executor.workers
         self._share()
         self.ends_together = False  # after one step, as the workers have agreed
@@ -119,6 +119,7 @@ class Loop:
         result, done, epochs = self.result, self.result.steps, self.program.training.epochs
         total = None if self.batches.per_epoch is None else epochs * self.batches.per_epoch
         known = total if isinstance(self.batches, Batches) else None  # a stream may give others than it says
+        save_every = None if self.folder is None else self.folder.run.save_every
         stop = min((end for end in (known, None if steps is None else done + steps) if end is not None), default=None)
         try:
             patience = 1.0 if self.workers.count == 1 else _PATIENCE
@@ -128,13 +129,14 @@ class Loop:
                 try:
                     is_over = self.is_ended or self.has_all_epochs() or self.best.is_over
                     while not is_over and (stop is None or result.steps < stop):
-                        self._check(stopping)
+                        if stopping.asked or self.workers.count > 1:
+                            self._check(stopping)
                         batch = next(following)
                         if batch.epoch >= epochs:  # of a run that was over
                             break
                         self._step(batch, display)
-                        validates = self._validates_after(result.steps)
-                        saves = batch.is_last or (self.folder is not None and result.steps % (self.folder.run.save_every or math.inf) == 0)
+                        validates = self._validates and self._validates_after(result.steps)
+                        saves = batch.is_last or (save_every is not None and result.steps % save_every == 0)
                         if saves or validates:
                             self._require_finite()
                         if validates:
@@ -175,14 +177,14 @@ class Loop:
         if batch.number == 0:
             self.means = Means(self.metrics)
         means = self.means
-        if folder is not None and self.held_out is None:
+        if folder is not None and self.held_out is None and not folder.is_sampled:
             self._keep_sample("training", self.batches, batch)
         if last_good is not None:
             last_good.remember(means)
         values = self._compute(batch)
         result.steps = step = result.steps + 1
         self.in_middle = not batch.is_last
-        self.is_recorded = self.in_middle and not self._validates_after(step)
+        self.is_recorded = self.in_middle and not (self._validates and self._validates_after(step))
         numbers = means.add(self.program.targets, values, batch.rows)
         if last_good is not None and not last_good.accepts(batch, numbers):
             self._require_finite()
@@ -288,9 +290,9 @@ class Loop:
 
     def _save(self) -> None:
         """Write a checkpoint, unless a step or an epoch is not recorded whole: then the one before is where the run goes on."""
-        if self.folder is None or not self.is_recorded:  # asked first: who looks at the counter has the next step look at all variables
+        if self.folder is None or not self.is_recorded:
             return
-        counted = int(self.scope[COUNTER])  # type: ignore[call-overload]
+        counted = self._counted()
         if counted != self.result.steps or not self._is_sound:
             return
         self.loggers.flush()
@@ -298,6 +300,12 @@ class Loop:
         means = self.means if self.in_middle else Means()
         state = SavedState(counted, result.history, means.rows, means.totals, self.batches.per_epoch, self.is_ended, result.validations)
         self.folder.save(self.program, self.scope, state, best=None if best is None else best.step)
+
+    def _counted(self) -> int:
+        """The number of steps that the scope counts; looked at where it is, so that the next step need not look at all variables."""
+        with lock_of_writing(self.scope):
+            found = self.scope.find_var(COUNTER)
+            return 0 if found is None else int(found.held)  # type: ignore[call-overload]
 
     @property
     def _is_sound(self) -> bool:

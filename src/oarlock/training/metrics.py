@@ -47,7 +47,11 @@ class Means:
         self.rows += rows
         totals, metrics, means = self.totals, self.metrics, dict[str, float]()
         for label, value in zip(labels, values, strict=True):
-            means[label] = mean = _mean(value)
+            # Asked here: most are one number, and a call behind large kernels costs a microsecond.
+            if isinstance(value, torch.Tensor) and value.dtype is torch.float32 and not value.ndim:
+                means[label] = mean = value.item()
+            else:
+                means[label] = mean = _mean(value)
             totals[label] = mean if label in metrics else totals.get(label, 0.0) + mean * rows
         return means
 
@@ -59,8 +63,8 @@ class Means:
     @property
     def are_finite(self) -> bool:
         """Whether all of them are finite numbers. Metrics may be none: what has nothing to count yet is NaN."""
-        if not self.metrics:
-            return all(map(math.isfinite, self.totals.values()))
+        if math.isfinite(sum(self.totals.values())):
+            return True
         return all(math.isfinite(total) for label, total in self.totals.items() if label not in self.metrics)
 
 

@@ -8,19 +8,16 @@ import os
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
-from io import BytesIO
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
-import safetensors.torch
 import torch
 
 from oarlock.data.program_inputs import Feed
 from oarlock.errors import FormatError, MissingFileError, OarlockError, ProgramError, ScopeError, WriteError
 from oarlock.io.atomic_write import write_file
-from oarlock.io.container import write_container
+from oarlock.io.container import PROGRAM
 from oarlock.io.listings import COLUMNS, listing
 from oarlock.io.model import Model, values_of
 from oarlock.ir.content_hash import content_hash
@@ -30,42 +27,41 @@ from oarlock.ir.program import Program
 from oarlock.ir.var import Var
 from oarlock.registry.range_check import require_count
 from oarlock.runtime.not_finite import describe_range
-from oarlock.runtime.recording import slice_of
-from oarlock.runtime.scope import Scope
+from oarlock.runtime.recording import note_beside, slice_of
+from oarlock.runtime.scope import Scope, frozen_in, lock_of_writing
+from oarlock.training import checkpoint_writing
 from oarlock.training.checkpoint import (
     find_checkpoints,
     find_latest,
     read_checkpoint,
     remove_checkpoint,
     remove_unfinished,
-    write_checkpoint,
+    require_written,
 )
+from oarlock.training.checkpoint_copy import CheckpointCopy
+from oarlock.training.checkpoint_process import CheckpointWriter
 from oarlock.training.configuration import format_toml
 from oarlock.training.description import describe_environment, describe_run
+from oarlock.training.folder_lock import LOCK, FolderLock
 from oarlock.training.metrics import without_means
 from oarlock.training.records import EpochRecord, TrainingResult, ValidationRecord
 from oarlock.training.sample import sample_of
 from oarlock.training.saved_state import SavedState
 from oarlock.training.shares import MODEL, Shares, load_checkpoint
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
+__all__ = ["Run", "RunFolder", "load_run"]
 
-__all__ = ["Run", "RunFolder", "is_running", "load_run"]
-
-_ABOUT, _CONFIGURATION, _LOG, _CHECKPOINTS, _LOCK = "run.json", "config.toml", "metrics.jsonl", "checkpoints", "lock"
+_ABOUT, _CONFIGURATION, _LOG, _CHECKPOINTS = "run.json", "config.toml", "metrics.jsonl", "checkpoints"
 _STATE = "state.json"
-_OPEN: set[str] = set()  # folders of runs of this process, which its lock would let in
+_AT_ONCE = 32  # steps that are logged by one call
 
 
 @dataclass(frozen=True)
 class Run:
     """A folder in which a run is kept: what it is, its settings, its program, what it measured, a few rows of the data, and checkpoints.
 
-    A checkpoint is written after every `save_every` steps, and at the end of each epoch where that is None, beside the training; the newest
-    `keep` stay, and the best one by what the run is stopped by. `sample` rows are kept of the validation data, or of the training data if
+    A checkpoint is written at the end of each epoch, and after every `save_every` steps, beside the training; the newest `keep` stay, and
+    the best one by what the run is stopped by. `sample` rows are kept of the validation data, or of the training data if
     there is none: `oarlock report` shows what is predicted for them; 0 keeps none. Raises ArgumentError.
     """
 
@@ -80,6 +76,14 @@ class Run:
                 require_count(name, getattr(self, name), least=least)
 
 
+class _Saved(NamedTuple):
+    """A program as it was saved: what tells it from others, what stands in its file whatever it computes, and the variables there."""
+
+    now: object
+    fixed: dict[str, torch.Tensor]
+    wanted: list[Var]
+
+
 class RunFolder:
     """The folder of one run, locked while it is open. It closes itself as a context manager; the last checkpoint is written by then."""
 
@@ -87,36 +91,30 @@ class RunFolder:
         self.run = run
         self.path = Path(run.folder)
         self.checkpoints = self.path / _CHECKPOINTS
+        self._absolute = os.path.abspath(self.checkpoints)
         self.shares = Shares()  # of the state, that each of several workers keeps and saves
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="oarlock checkpoint")
-        self._writing: Future[None] | None = None
+        self._writer = CheckpointWriter(self.path / LOCK)
+        self._copy = CheckpointCopy(self._writer)
         self._log: IO[str] | None = None
-        self._lock: IO[bytes] | None = None
-        self._saved = -1
+        self._lock = FolderLock(self.path)
+        self._saved = -1  # the step of the checkpoint that was begun last
         self.columns: Mapping[str, Sequence[str]] = {}  # of a table, that inputs are fed from
         self.about: dict[str, Any] = {}  # what the run is, once it has begun
         self._made: list[Path] = []
+        self._steps: list[tuple[int, int, int, tuple[tuple[str, float], ...], float]] = []  # that are noted, and not logged yet
         self._spelled: dict[str, str] = {}  # labels as JSON has them
-        self._program: tuple[object, bytes] | None = None  # that was saved last, and what it was then
-        self._is_sampled = run.sample == 0
+        self._program: _Saved | None = None  # that was saved last, and what it was then
+        self._kinds: dict[str, Any] = {}  # the dtypes and shapes of what was saved last
+        self.is_sampled = run.sample == 0
 
     def __enter__(self) -> "RunFolder":
         self._made = [path for path in (self.checkpoints, *self.checkpoints.parents) if not path.exists()]
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
-            if str(self.path.resolve()) in _OPEN:
-                raise BlockingIOError
-            self._lock = open(self.path / _LOCK, "ab")
-            if fcntl is not None:
-                fcntl.lockf(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # which children do not inherit, as they do a flock
-            _OPEN.add(str(self.path.resolve()))
-        except BlockingIOError:
-            self._close_lock()
-            raise WriteError(
-                f'"{self.path}" belongs to a run that another process has not ended', hint="another folder, or wait for it"
-            ) from None
+            self._lock.take()
+        except WriteError:  # an OSError too
+            raise
         except OSError as error:
-            self._close_lock()
             raise WriteError(f'the folder "{self.path}" of the run cannot be written: {error.strerror or error}') from error
         remove_unfinished(self.checkpoints)
         return self
@@ -125,18 +123,19 @@ class RunFolder:
         try:
             self._wait()
         finally:
-            self._writer.shutdown()
+            self._writer.close()
+            self._write_steps()
             if self._log is not None:
                 self._log.close()
             if not (self.path / _ABOUT).exists():
                 self._remove()
-            self._close_lock()
+            self._lock.give_back()
 
     def _remove(self) -> None:
         """Remove what was made for a run that did not begin."""
         with contextlib.suppress(OSError):
             if self._made:
-                (self.path / _LOCK).unlink()
+                (self.path / LOCK).unlink()
             for path in self._made:
                 path.rmdir()
 
@@ -204,7 +203,7 @@ class RunFolder:
         self.about = {**describe_run(program, data, command), **known}
         write_file(self.path / _ABOUT, json.dumps(self.about, indent=1).encode())
         write_file(self.path / _CONFIGURATION, format_toml(settings).encode())
-        self._is_sampled = self._is_sampled or any(self.path.glob("sample.*.safetensors"))
+        self.is_sampled = self.is_sampled or any(self.path.glob("sample.*.safetensors"))
         for step, path in find_checkpoints(self.checkpoints).items():
             if step > steps:  # broken, or it would have been gone on from
                 remove_checkpoint(path)
@@ -226,9 +225,9 @@ class RunFolder:
 
     def keep_sample(self, program: Program, part: str, feed: Feed, rows: int) -> None:
         """Keep a few of the `rows` rows of a feed of `program`, in a file that is called by the `part` of the data; once in a run."""
-        if self._is_sampled:
+        if self.is_sampled:
             return
-        self._is_sampled = True
+        self.is_sampled = True
         kept = sample_of(program, feed, rows, self.run.sample)
         if kept is not None:
             try:
@@ -237,21 +236,39 @@ class RunFolder:
                 warnings.warn(f"{error.message}. The run goes on", RuntimeWarning, stacklevel=2)
 
     def step(self, step: int, epoch: int, rows: int, values: Mapping[str, float]) -> None:
-        """Log a step: by hand, since a step may take no longer than the encoder of JSON, which is asked where a number is not finite."""
-        if not all(map(math.isfinite, values.values())):
-            self._write_log({"step": step, "epoch": epoch, "rows": rows, **values})
-            return
-        for label in values.keys() - self._spelled.keys():
-            self._spelled[label] = json.dumps(label)
-        numbers = "".join([f"{self._spelled[label]}: {value!r}, " for label, value in values.items()])
-        self._write_line(f'{{"step": {step}, "epoch": {epoch}, "rows": {rows}, {numbers}"time": {time.time():.6f}}}')
+        """Log a step. It is noted here, and spelled with others: a step may take no longer than that."""
+        self._steps.append((step, epoch, rows, tuple(values.items()), time.time()))
+        if len(self._steps) >= _AT_ONCE:
+            self._write_steps()
+
+    def _write_steps(self) -> None:
+        """Log the steps that were noted: by hand, which takes a third of what the encoder of JSON does, which is asked where a number is
+        not finite.
+        """
+        steps, self._steps, lines = self._steps, [], []
+        for step, epoch, rows, values, now in steps:
+            if all(math.isfinite(value) for _, value in values):
+                for label, _ in values:
+                    if label not in self._spelled:
+                        self._spelled[label] = json.dumps(label)
+                numbers = "".join([f"{self._spelled[label]}: {value!r}, " for label, value in values])
+                lines.append(f'{{"step": {step}, "epoch": {epoch}, "rows": {rows}, {numbers}"time": {now:.6f}}}')
+            else:
+                lines.append(json.dumps({"step": step, "epoch": epoch, "rows": rows, **dict(values), "time": round(now, 6)}))
+        if lines:
+            self._write_line("\n".join(lines))
+
+    def _flush(self) -> None:
+        """Let who looks at the log see all of it."""
+        self._write_steps()
+        if self._log is not None:
+            with contextlib.suppress(OSError, ValueError):
+                self._log.flush()
 
     def epoch(self, record: EpochRecord | ValidationRecord) -> None:
         """Log an epoch, with what was validated; or a validation in an epoch."""
         self._write_log(asdict(record))
-        if self._log is not None:
-            with contextlib.suppress(OSError):
-                self._log.flush()
+        self._flush()
 
     def load(self, step: int) -> Scope | None:
         """The values of the checkpoint of a step, as this worker has them; None where it is not there, or not whole."""
@@ -272,52 +289,64 @@ class RunFolder:
 
     @slice_of("checkpoint", "save a checkpoint")
     def save(self, program: Program, scope: Scope, state: SavedState, *, best: int | None) -> None:
-        """Write a checkpoint beside the training: its values are copied here, the rest is done by a thread.
+        """Write a checkpoint beside the training: its files are copied here, and written by a process.
 
         Where the system refuses, that is warned of, the run goes on, and the checkpoints before it stay. `best` is the step of one to keep.
         """
         if state.steps == self._saved:
             return
         self._wait()
-        self._saved = state.steps
-        tensors = values_of(program, scope, copied=True, without=self.shares.names)
-        if self.columns:
-            tensors[COLUMNS] = listing(self.columns)
-        shares = self.shares.copied(scope)
-        if self._program is None or self._program[0] != (program.serial, program.revision, program.training):
-            self._program = (program.serial, program.revision, program.training), program.to_bytes()
-        now = replace(state, history=list(state.history), totals=dict(state.totals), validations=list(state.validations))
-        self._writing = self._writer.submit(self._write, self._program[1], tensors, shares, now, best)
+        self._flush()
+        now = program.serial, program.revision, program.training
+        if self._program is None or self._program.now != now:
+            wanted = [var for var in program.persistables() if var.name not in self.shares.names]
+            listed = {COLUMNS: listing(self.columns)} if self.columns else {}
+            data = torch.frombuffer(bytearray(program.to_bytes()), dtype=torch.uint8)
+            self._program = _Saved(now, {PROGRAM: data, **listed}, wanted)
+        request = {"folder": self._absolute, "step": state.steps, "keep": self.run.keep, "best": best}
+        request |= {"parts": self.shares.files[1:], "to_come": checkpoint_writing.TO_COME}
+        try:
+            with lock_of_writing(scope):
+                model = self._program.fixed | self._values(program, scope)
+                models = {MODEL: model, self.shares.own_file: self.shares.held(scope)} if self.shares else {MODEL: model}
+                self._copy.write(models, {_STATE: state.to_bytes()}, request)
+        except OSError as error:
+            self._warn(f'the checkpoint of step {state.steps} in "{self.checkpoints}" cannot be copied: {error.strerror}')
+        else:
+            self._saved = state.steps
 
-    @slice_of("beside", "write checkpoints")
-    def _write(
-        self, program: bytes, tensors: dict[str, torch.Tensor], shares: dict[str, torch.Tensor], state: SavedState, best: int | None
-    ) -> None:
-        model = BytesIO()
-        write_container(model, program, tensors)
-        if self._log is not None:
-            with contextlib.suppress(OSError, ValueError):
-                self._log.flush()
-        files = {MODEL: model.getbuffer(), _STATE: state.to_bytes()}
-        if self.shares:
-            files[self.shares.own_file] = safetensors.torch.save(shares)
-        write_checkpoint(self.checkpoints, state.steps, files, parts=self.shares.files[1:])
-        found = find_checkpoints(self.checkpoints)
-        for step in list(found)[: -self.run.keep]:
-            if step != best:
-                remove_checkpoint(found[step])
+    def _values(self, program: Program, scope: Scope) -> dict[str, torch.Tensor]:
+        """The values of a program where they lie; looked at more closely where they are not of the kinds that were saved before."""
+        assert self._program is not None
+        found = {var.name: scope.find_var(var.name) for var in self._program.wanted}
+        held: dict[str, Any] = {name: variable and variable.held for name, variable in found.items()}
+        kinds = {name: (value.dtype, value.shape) if isinstance(value, torch.Tensor) else None for name, value in held.items()}
+        if kinds == self._kinds and not frozen_in(scope):
+            return held
+        values = values_of(program, scope, lent=False, wanted=self._program.wanted)
+        self._kinds = {name: (value.dtype, value.shape) for name, value in values.items()}
+        return values
 
     def _wait(self) -> None:
         """Wait for the checkpoint that is being written; warn of one that could not be."""
-        writing, self._writing = self._writing, None
-        if writing is not None:
-            try:
-                writing.result()
-            except OarlockError as error:
-                self._saved = -1
-                warnings.warn(f"{error.message}. The run goes on, and keeps the checkpoints that it has", RuntimeWarning, stacklevel=2)
+        answer = self._writer.wait()
+        if answer is None:
+            return
+        if "taken" in answer:
+            note_beside("write checkpoints", *answer["taken"])
+        try:
+            require_written(self.checkpoints, self._saved, answer)
+        except OarlockError as error:
+            self._saved = -1
+            if "ended" in answer:
+                remove_unfinished(self.checkpoints, parts=False)
+            self._warn(error.message)
+
+    def _warn(self, message: str) -> None:
+        warnings.warn(f"{message}. The run goes on, and keeps the checkpoints that it has", RuntimeWarning, stacklevel=3)
 
     def _write_log(self, entry: Mapping[str, Any]) -> None:
+        self._write_steps()
         self._write_line(json.dumps({**entry, "time": round(time.time(), 6)}))
 
     def _write_line(self, line: str) -> None:
@@ -327,12 +356,6 @@ class RunFolder:
             except OSError as error:
                 warnings.warn(f'"{self.path / _LOG}" cannot be written: {error.strerror}. The run goes on', RuntimeWarning, stacklevel=2)
                 self._log = None
-
-    def _close_lock(self) -> None:
-        if self._lock is not None:
-            _OPEN.discard(str(self.path.resolve()))
-            self._lock.close()
-            self._lock = None
 
 
 def _state(program: Program) -> list[Var]:
@@ -369,18 +392,3 @@ def load_run(path: Path) -> Model:
         what = "no checkpoint that is whole" if (path / _ABOUT).is_file() else "no run"
         raise MissingFileError(f'the folder "{path}" holds {what}')
     return load_checkpoint(find_checkpoints(path / _CHECKPOINTS)[found[0]])
-
-
-def is_running(path: Path) -> bool:
-    """Whether a process trains the run in the folder `path` now; False where the system has no locks."""
-    if str(path.resolve()) in _OPEN:
-        return True  # whose lock would be given up by this process as soon as it closed another descriptor of the file
-    try:
-        with open(path / _LOCK, "rb") as lock:
-            if fcntl is not None:
-                fcntl.lockf(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False

@@ -12,9 +12,9 @@ from typing import Any
 from oarlock.errors import FormatError, MissingFileError, OarlockError
 from oarlock.io.files import read_file
 from oarlock.training.checkpoint import find_checkpoints
+from oarlock.training.folder_lock import is_running
 from oarlock.training.metric_log import MetricLog, read_log
 from oarlock.training.records import EpochRecord, ValidationRecord
-from oarlock.training.run_folder import is_running
 
 __all__ = ["CheckpointRecord", "RunRecord", "higher_is_better"]
 

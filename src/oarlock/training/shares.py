@@ -64,6 +64,10 @@ class Shares:
             shares = self._workers.all_gather(held, [len(held)] * self._workers.count, 0)
             scope.var(name).give(join_shares(shares.view(self._workers.count, -1), shape), own=True)
 
+    def held(self, scope: Scope) -> dict[str, torch.Tensor]:
+        """The shares of this worker, over which a run may write as soon as `lock_of_writing` is given back."""
+        return {name: _held(scope, name).detach() for name in self._shapes}
+
     def copied(self, scope: Scope) -> dict[str, torch.Tensor]:
         """Copies of this worker's shares, in the memory of the processor."""
         with lock_of_writing(scope):

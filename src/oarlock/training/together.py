@@ -1,12 +1,13 @@
 """A run of several workers: they begin with one program and one state, and the first of them keeps the folder of the run."""
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import safetensors.torch
 import torch
 
 from oarlock.data.program_inputs import Feed
-from oarlock.errors import WorkerError
+from oarlock.errors import OarlockError, WorkerError
 from oarlock.io.model import Model
 from oarlock.ir.content_hash import content_hash
 from oarlock.ir.diff import diff_programs
@@ -16,6 +17,7 @@ from oarlock.passes.parallel.sharded_optimizer import shard_optimizer as keep_sh
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.workers import Workers
 from oarlock.training.checkpoint import write_part
+from oarlock.training.folder_lock import wait_for_writer
 from oarlock.training.records import EpochRecord, TrainingResult, ValidationRecord
 from oarlock.training.run_folder import Run, RunFolder
 from oarlock.training.saved_state import SavedState
@@ -84,14 +86,20 @@ def open_folder(run: Run, workers: Workers) -> RunFolder:
 class FollowedFolder(RunFolder):
     """The folder of a run that another worker keeps: it is read where the run begins, and only this worker's shares are written to it."""
 
+    def __init__(self, run: Run):
+        super().__init__(run)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="oarlock checkpoint")
+        self._writing: Future[None] | None = None
+
     def __enter__(self) -> "FollowedFolder":
+        wait_for_writer(self.path)
         return self
 
     def __exit__(self, *_: object) -> None:
         try:
             self._wait()
         finally:
-            self._writer.shutdown()
+            self._thread.shutdown()
 
     def require_state(self, saved: Model, given: Model | TrainingResult) -> None:
         """Nothing is compared: the first worker does."""
@@ -122,7 +130,17 @@ class FollowedFolder(RunFolder):
         if self.shares and state.steps != self._saved:
             self._wait()
             self._saved = state.steps
-            self._writing = self._writer.submit(self._write_shares, state.steps, self.shares.copied(scope))
+            self._writing = self._thread.submit(self._write_shares, state.steps, self.shares.copied(scope))
+
+    def _wait(self) -> None:
+        """Wait for the shares that are being written; warn of those that could not be."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            try:
+                writing.result()
+            except OarlockError as error:
+                self._saved = -1
+                self._warn(error.message)
 
     def _write_shares(self, step: int, shares: dict[str, torch.Tensor]) -> None:
         write_part(self.checkpoints, step, self.shares.own_file, safetensors.torch.save(shares))

@@ -1,0 +1,258 @@
+"""The writing of checkpoints: their files, each to the disk, then a manifest, then a folder that gets its name.
+
+It imports the standard library alone: a process that only writes checkpoints runs this file (`checkpoint_process.py`), and is there in a
+few hundredths of a second. A thread beside the training calls the same functions where no process can be started.
+"""
+
+import contextlib
+import hashlib
+import json
+import mmap
+import os
+import re
+import select
+import shutil
+import struct
+import sys
+import time
+from collections.abc import Collection, Mapping
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+__all__ = [
+    "LOCKED_BY_TRAINER",
+    "LOCKED_BY_WRITER",
+    "MANIFEST",
+    "MESSAGE",
+    "READY",
+    "TO_COME",
+    "PartMissingError",
+    "find_checkpoints",
+    "fulfil",
+    "remove_checkpoint",
+    "remove_unfinished",
+    "write_checkpoint",
+    "write_part",
+]
+
+MANIFEST = "manifest.json"
+LOCKED_BY_TRAINER, LOCKED_BY_WRITER = 0, 1  # bytes of the lock of a folder
+MESSAGE = struct.Struct("<QQQ")  # the bytes of the memory, where the request begins in it, and its bytes
+READY = b"ready"  # the first thing that a process says, once it has the lock
+
+_NAME = re.compile(r"step-(\d{1,18})")
+_UNFINISHED = ".unfinished-"
+_PARTS = f"{_UNFINISHED}parts-"
+_ABOUT = ".manifest"  # after the name of a part, whose entry it holds
+TO_COME = 20.0  # seconds for the parts of other workers, once all else is written: less than an exchange waits for a worker
+_LOOKS = 500  # milliseconds between two looks whether the trainer lives: a child of it may hold the channel open
+
+
+class PartMissingError(Exception):
+    """The part of a checkpoint, by its name, that another worker was to write, and did not."""
+
+
+def fulfil(memory: memoryview, request: Mapping[str, object]) -> dict[str, object]:
+    """Write the checkpoint that a request describes, and keep the newest: when that was, in nanoseconds, under `taken`, and the fault, if
+    there is one, under `reason` or `missing`.
+
+    The files lie in `memory`. One that says a digest of what it holds is given that first: a row of texts, each with a place in the file.
+    """
+    started, fault = time.perf_counter_ns(), _fault(memory, request)
+    return {**fault, "taken": [started, time.perf_counter_ns()]}
+
+
+def _fault(memory: memoryview, request: Mapping[str, object]) -> dict[str, str]:
+    files = {}
+    folder, parts = request["folder"], request["parts"]
+    for name, begin, size, seal in request["files"]:  # type: ignore[attr-defined]
+        files[name] = data = memory[begin : begin + size]
+        if seal is not None:
+            at, pieces = seal
+            digest = hashlib.sha256()
+            for text, start, length in pieces:
+                digest.update(text.encode())
+                digest.update(data[start : start + length])
+            data[at : at + 64] = digest.hexdigest().encode()
+    try:
+        write_checkpoint(folder, request["step"], files, parts=parts, to_come=request["to_come"])  # type: ignore[arg-type]
+        keep_newest(folder, request["keep"], request["best"])  # type: ignore[arg-type]
+    except PartMissingError as error:
+        return {"missing": str(error)}
+    except OSError as error:
+        return {"reason": error.strerror or str(error)}
+    except Exception as error:  # no memory for a digest, say: the process goes on, and so does the run
+        return {"reason": f"{type(error).__name__}: {error}"}
+    return {}
+
+
+def write_checkpoint(
+    folder: str, step: int, files: Mapping[str, bytes | memoryview], *, parts: Collection[str] = (), to_come: float = TO_COME
+) -> None:
+    """Write `files` as the checkpoint of a step: into a folder of another name, each to the disk, and last a manifest with their sizes and
+    SHA-256; only then does the folder get its name. `parts` are files that other workers write of it (`write_part`), which are waited for.
+
+    Whatever ends this early leaves no checkpoint of this step, and those before it as they are. One that is there already stays. Raises
+    OSError where the system refuses: no room, no rights, a disk that does not take what it is given; PartMissingError for a part that does
+    not come.
+    """
+    final = f"{folder}{os.sep}step-{step:09d}"
+    if os.path.exists(final):
+        return
+    temporary = f"{folder}{os.sep}{_UNFINISHED}{os.urandom(8).hex()}"
+    manifest = {name: _entry(data) for name, data in files.items()}
+    try:
+        os.mkdir(temporary)
+        for name, data in files.items():
+            _write(f"{temporary}{os.sep}{name}", data)
+        manifest |= _take_parts(folder, step, temporary, parts, to_come)
+        _write(f"{temporary}{os.sep}{MANIFEST}", json.dumps(manifest, indent=1).encode())
+        _sync_folder(temporary)
+        os.rename(temporary, final)
+        _sync_folder(folder)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    finally:
+        if parts:
+            shutil.rmtree(_folder_of_parts(folder, step), ignore_errors=True)
+
+
+def keep_newest(folder: str, count: int, best: int | None) -> None:
+    """Remove all checkpoints but the newest, so many of them, and the `best`."""
+    found = find_checkpoints(folder)
+    for step in list(found)[:-count]:
+        if step != best:
+            remove_checkpoint(found[step])
+
+
+def write_part(folder: str, step: int, name: str, data: bytes) -> None:
+    """Write a file of the checkpoint of a step, which the worker that writes the rest of it waits for. Raises OSError."""
+    parts = _folder_of_parts(folder, step)
+    os.makedirs(parts, exist_ok=True)
+    _write(f"{parts}{os.sep}{name}", data)
+    about = f"{parts}{os.sep}{name}"
+    _write(f"{about}.new", json.dumps(_entry(data)).encode())
+    os.rename(f"{about}.new", f"{about}{_ABOUT}")
+
+
+def _folder_of_parts(folder: str, step: int) -> str:
+    return f"{folder}{os.sep}{_PARTS}{step:09d}"
+
+
+def _take_parts(folder: str, step: int, into: str, names: Collection[str], to_come: float) -> dict[str, dict[str, object]]:
+    """Move the parts of other workers into the folder of the checkpoint; return their entries of the manifest."""
+    parts, found = _folder_of_parts(folder, step), {}
+    until = time.monotonic() + to_come
+    for name in names:
+        about = f"{parts}{os.sep}{name}{_ABOUT}"
+        while not os.path.exists(about):
+            if time.monotonic() > until:
+                raise PartMissingError(name)
+            time.sleep(0.005)
+        with open(about, "rb") as file:
+            found[name] = json.loads(file.read())
+        os.rename(f"{parts}{os.sep}{name}", f"{into}{os.sep}{name}")
+    return found
+
+
+def _entry(data: bytes | memoryview) -> dict[str, object]:
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def find_checkpoints(folder: str) -> dict[int, str]:
+    """The checkpoints in a folder by their steps, the oldest first; whole ones, or broken since."""
+    if not os.path.isdir(folder):
+        return {}
+    with os.scandir(folder) as entries:
+        found = {int(match[1]): entry.path for entry in entries if (match := _NAME.fullmatch(entry.name)) and entry.is_dir()}
+    return dict(sorted(found.items()))
+
+
+def remove_checkpoint(path: str) -> None:
+    """Remove a checkpoint: first its name, so that nobody finds half of it. What the system refuses to remove stays."""
+    with contextlib.suppress(OSError):
+        gone = f"{os.path.dirname(path)}{os.sep}{_UNFINISHED}{os.urandom(8).hex()}"
+        os.rename(path, gone)
+        _remove_folder(gone)
+
+
+def _remove_folder(path: str) -> None:
+    """Remove a folder of files, as far as the system lets us: by few calls, since a run may train beside them."""
+    try:
+        for name in os.listdir(path):
+            os.unlink(f"{path}{os.sep}{name}")
+        os.rmdir(path)
+    except OSError:  # somebody's folder stands in it
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def remove_unfinished(folder: str, *, parts: bool = True) -> None:
+    """Remove what processes left there that were killed while they wrote or removed a checkpoint, `parts` of other workers too.
+
+    Nobody else may be writing.
+    """
+    if os.path.isdir(folder):
+        for name in os.listdir(folder):
+            if name.startswith(_UNFINISHED) and (parts or not name.startswith(_PARTS)):
+                shutil.rmtree(f"{folder}{os.sep}{name}", ignore_errors=True)
+
+
+def _write(path: str, data: bytes | memoryview) -> None:
+    with open(path, "xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: str) -> None:
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def serve(memory: int, lock: str, trainer: int, channel: int = 0) -> None:
+    """Write what the process `trainer` asks for by a channel, out of `memory` that both have, until it ends or hangs up.
+
+    Whoever goes on with the run waits for the lock, which is held until then. A process that gets it when its trainer has gone writes
+    nothing: somebody else may have the folder by now.
+    """
+    assert fcntl is not None
+    held = os.open(lock, os.O_RDWR)
+    while True:
+        try:
+            fcntl.lockf(held, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, LOCKED_BY_WRITER)
+            break
+        except (BlockingIOError, PermissionError):
+            if os.getppid() != trainer:
+                return
+            time.sleep(0.005)
+    if os.getppid() != trainer:
+        return
+    asked = select.poll()
+    asked.register(channel, select.POLLIN)
+    shared = None
+    os.write(channel, READY)
+    while True:
+        while not asked.poll(_LOOKS):
+            if os.getppid() != trainer:
+                return
+        message = os.read(channel, MESSAGE.size)
+        if not message:
+            return
+        whole, begin, size = MESSAGE.unpack(message)
+        if shared is None or len(shared) != whole:
+            shared = memoryview(mmap.mmap(memory, whole))
+        answer = fulfil(shared, json.loads(bytes(shared[begin : begin + size])))
+        os.write(channel, json.dumps(answer).encode())
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # of a trainer that has gone
+        serve(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
