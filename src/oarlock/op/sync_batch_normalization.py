@@ -18,6 +18,7 @@ __all__ = ["sync_batch_norm", "sync_batch_norm_grad"]
     " -> y: float[n c ...s], mean: float[c], rstd: float[c], next_mean: float[c], next_variance: float[c], uses_batch_statistics: bool[]",
     intermediate=("mean", "rstd", "next_mean", "next_variance", "uses_batch_statistics"),
     effects="collective",
+    sensitive_to="layout",
     cases=[
         Case(
             x=[[1.0], [3.0]], scale=[2.0], bias=[1.0], running_mean=[2.0], running_variance=[0.25], epsilon=0.0,

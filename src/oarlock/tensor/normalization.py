@@ -6,8 +6,9 @@ import torch
 
 from oarlock.tensor.memory_format import in_format_of, is_channels_last
 
-__all__ = ["batch_gradients", "by_channel", "normalize_batch", "normalize_by", "row_gradients", "sum_by_channel"]
+__all__ = ["batch_gradients", "by_channel", "by_statistics", "normalize_batch", "row_gradients", "sum_by_channel"]
 
+_batch_norm = torch.ops.aten.native_batch_norm.default
 _batch_norm_backward = torch.ops.aten.native_batch_norm_backward.default
 _layer_norm_backward = torch.ops.aten.native_layer_norm_backward.default
 
@@ -20,6 +21,13 @@ def by_channel(values: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
 def sum_by_channel(x: torch.Tensor) -> torch.Tensor:
     """The sum of each channel."""
     return x.sum([axis for axis in range(x.ndim) if axis != 1])
+
+
+def by_statistics(x: torch.Tensor, scale: torch.Tensor | None, bias: torch.Tensor | None, mean, variance, epsilon: float) -> torch.Tensor:
+    """``x`` less a mean, over the root of a variance, in each channel: the bits that PyTorch's module gives in evaluation."""
+    if not x.numel():
+        return x.clone()
+    return _batch_norm(x, scale, bias, mean, variance, False, 0.0, epsilon)[0]
 
 
 def normalize_batch(
@@ -43,20 +51,6 @@ def normalize_batch(
     y = centred * factor if bias is None else torch.addcmul(by_channel(bias, x), centred, factor)
     next_mean = running_mean * (1 - momentum) + mean * momentum
     return y, mean, rstd, next_mean, running_variance * (1 - momentum) + squares * (momentum / max(count - 1, 1))
-
-
-def normalize_by(
-    x: torch.Tensor, mean: torch.Tensor, variance: torch.Tensor, scale: torch.Tensor | None, bias: torch.Tensor | None, epsilon: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """``(x - mean) * rstd * scale + bias`` by channel, as ``x * factor + shift``, which is one pass over x; and ``rstd``.
-
-    The shift is rounded once, as PyTorch's kernel has it.
-    """
-    rstd = 1.0 / torch.sqrt(variance + epsilon)
-    factor = rstd if scale is None else rstd * scale
-    shift = mean.to(torch.float64) * -factor
-    shift = (shift if bias is None else bias + shift).to(x.dtype)
-    return torch.addcmul(by_channel(shift, x), x, by_channel(factor, x)), rstd
 
 
 def batch_gradients(
