@@ -24,18 +24,31 @@ from oarlock.interop.torch.imported import ImportedModule
 from oarlock.ir.traversal import walk
 from oarlock.layer.inputs import data
 
-__all__ = ["Outcome", "judge"]
+__all__ = [
+    "BATCHES",
+    "FORWARD",
+    "LOSS",
+    "Outcome",
+    "cast_inputs",
+    "draw_weights",
+    "feed_of",
+    "forward_distance",
+    "judge",
+    "losses_beside",
+    "quietly",
+    "tensors_of",
+]
 
-_FORWARD = {torch.float32: 1e-5, torch.float64: 1e-9}
+FORWARD = {torch.float32: 1e-5, torch.float64: 1e-9}
 _FORWARD_WITH_CASTS = 1e-5  # in float64, where a model computes a part of it in float32
 _GRADIENT = 1e-7
 _GRADIENT_WITH_CASTS = 1e-5
 _SMALLEST = 1e-6  # of the largest gradient of all: what is smaller is judged by that
 _BUFFER = 1e-7
-_LOSS = 1e-4  # in float32
+LOSS = 1e-4  # in float32
 _WEIGHTED_SUM = 1e-7  # in float64
 _ALIVE = 0.9  # of the gradients, by their count or by that of their numbers
-_BATCHES = (2, 3)
+BATCHES = (2, 3)
 
 _RELOADED = """
 import sys
@@ -99,7 +112,7 @@ def _judge_at(subject: Subject, size: Any, dtype: torch.dtype, outcome: Outcome,
     module = subject.module(size).to(dtype)
     if dtype is torch.float64 and hasattr(module, "set_experts_implementation"):
         module.set_experts_implementation("batched_mm")  # PyTorch has no product of groups in float64
-    batches = [_cast(renamed_first(module, subject.inputs(size, batch)), dtype) for batch in _BATCHES]
+    batches = [cast_inputs(renamed_first(module, subject.inputs(size, batch)), dtype) for batch in BATCHES]
     state = {name: value.detach().clone() for name, value in module.state_dict().items()}
     fault = _Faults(outcome, f"{size} {_short(dtype)}")
     imported = _import(module, batches, outcome)
@@ -112,9 +125,9 @@ def _judge_at(subject: Subject, size: Any, dtype: torch.dtype, outcome: Outcome,
         _compare_reloaded(imported[0], batches[0], fault)
     if dtype is torch.float32 and (outcome.onnx is None or outcome.onnx.status == "agrees"):
         alike = batches if imported[0] is imported[1] else batches[:1]
-        outcome.onnx = compare_under_onnxruntime(imported[0], [_feed(given) for given in alike])
+        outcome.onnx = compare_under_onnxruntime(imported[0], [feed_of(given) for given in alike])
     trained: dict[int, _Training] = {}
-    for model, given, batch in zip(imported, batches, _BATCHES, strict=True):
+    for model, given, batch in zip(imported, batches, BATCHES, strict=True):
         if id(model) not in trained:
             trained[id(model)] = _Training(model)
         module.load_state_dict(state)
@@ -162,11 +175,11 @@ def _short(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _cast(inputs: dict[str, torch.Tensor], dtype: torch.dtype) -> dict[str, torch.Tensor]:
+def cast_inputs(inputs: dict[str, torch.Tensor], dtype: torch.dtype) -> dict[str, torch.Tensor]:
     return {name: value.to(dtype) if value.is_floating_point() else value for name, value in inputs.items()}
 
 
-def _tensors(output: object) -> list[torch.Tensor]:
+def tensors_of(output: object) -> list[torch.Tensor]:
     return [leaf for leaf in pytree.tree_flatten(output)[0] if isinstance(leaf, torch.Tensor)]
 
 
@@ -183,9 +196,9 @@ def _has_casts(model: ImportedModule) -> bool:
 def _compare_forward(module: nn.Module, model: ImportedModule, given: dict[str, torch.Tensor], dtype: torch.dtype, fault: _Faults) -> None:
     module.eval()
     with torch.no_grad():
-        wanted = _tensors(module(**given))
-    made = model.executor.run(model.program, _feed(given), list(model.outputs.values()), scope=model.scope, training=False)
-    allowed = _FORWARD_WITH_CASTS if dtype is torch.float64 and _has_casts(model) else _FORWARD[dtype]
+        wanted = tensors_of(module(**given))
+    made = model.executor.run(model.program, feed_of(given), list(model.outputs.values()), scope=model.scope, training=False)
+    allowed = _FORWARD_WITH_CASTS if dtype is torch.float64 and _has_casts(model) else FORWARD[dtype]
     if len(made) < len(wanted):
         fault.add(f"{len(made)} outputs, where PyTorch gives {len(wanted)}")
     for label, one, other in zip(model.outputs, made, wanted, strict=False):
@@ -193,24 +206,28 @@ def _compare_forward(module: nn.Module, model: ImportedModule, given: dict[str, 
         if one.shape != other.shape or one.dtype != other.dtype:
             fault.add(f"forward: {label} is {one.dtype}{list(one.shape)}, not {other.dtype}{list(other.shape)}")
         elif one.size:
-            one, other = one.astype(numpy.float64), other.astype(numpy.float64)
-            same = (one == other) | (numpy.isnan(one) & numpy.isnan(other))
-            with numpy.errstate(invalid="ignore"):
-                off = numpy.where(same, 0.0, numpy.abs(one - other) / numpy.maximum(1.0, numpy.abs(other)))
-            fault.measure("forward" if dtype is torch.float32 else "forward64", float(off.max()), allowed, label)
+            off = forward_distance(torch.as_tensor(one), torch.as_tensor(other))
+            fault.measure("forward" if dtype is torch.float32 else "forward64", off, allowed, label)
 
 
-def _feed(given: dict[str, torch.Tensor]) -> dict[str, numpy.ndarray]:
+def forward_distance(one: torch.Tensor, other: torch.Tensor) -> float:
+    """The largest ``|one - other| / max(1, |other|)``; what is the same, be it infinite or no number, is not apart."""
+    one, other = one.double(), other.double()
+    same = (one == other) | (one.isnan() & other.isnan())
+    return float(torch.where(same, 0.0, (one - other).abs() / other.abs().clamp(min=1.0)).max())
+
+
+def feed_of(given: dict[str, torch.Tensor]) -> dict[str, numpy.ndarray]:
     return {name: value.numpy() for name, value in given.items()}
 
 
 def _compare_reloaded(model: ImportedModule, given: dict[str, torch.Tensor], fault: _Faults) -> None:
     """The saved file in a process without torchvision, timm and transformers gives the same bits."""
     with tempfile.TemporaryDirectory() as folder:
-        here = ol.infer(model, _feed(given))
+        here = ol.infer(model, feed_of(given))
         here = here if isinstance(here, dict) else {"output": here}
         ol.save_model(model, f"{folder}/model.safetensors")
-        numpy.savez(f"{folder}/inputs.npz", **_feed(given))
+        numpy.savez(f"{folder}/inputs.npz", **feed_of(given))
         package = str(Path(ol.__file__).parents[1])
         environment = {**os.environ, "PYTHONPATH": package}
         command = [sys.executable, "-c", _RELOADED, package, folder]
@@ -240,8 +257,7 @@ class _Training:
     def compare(self, module: nn.Module, given: dict[str, torch.Tensor], fault: _Faults, dtype: torch.dtype) -> None:
         module.train(fault.outcome.training)
         inputs, outputs = _run_with_gradients(module, given)
-        generator = torch.Generator().manual_seed(5)
-        weights = [torch.randn(value.shape, generator=generator, dtype=torch.float64).to(value.dtype) for value in outputs]
+        weights = draw_weights(outputs)
         own = dict(module.named_parameters())
         names = [name for name in self.parameters if name in own]
         for name in self.parameters.keys() - own.keys():
@@ -250,7 +266,7 @@ class _Training:
         wanted = [own[name] for name in names] + [inputs[name] for name in floats]
         linked = [(value, weight) for value, weight in zip(outputs, weights, strict=True) if value.requires_grad]
         theirs = torch.autograd.grad([v for v, _ in linked], wanted, [w for _, w in linked], allow_unused=True)
-        feed = {**_feed(given), **{var.name: weight.numpy() for var, weight in zip(self.weights, weights, strict=True)}}
+        feed = {**feed_of(given), **{var.name: weight.numpy() for var, weight in zip(self.weights, weights, strict=True)}}
         scope = ol.init(self.model.program, ol.Scope(), limits=ol.Limits(parameter_bytes=2**34))  # the largest in float64
         present = [var for var in self.found if var is not None]
         made = self.model.executor.run(self.model.program, feed, [*self.outputs.values(), *present], scope=scope, training=True)
@@ -270,12 +286,8 @@ class _Training:
         """
         ours = [torch.as_tensor(value).double() for value in made]
         theirs = [value.detach().double() for value in outputs]
-        targets = [value.square().mean().sqrt() * weight.double() for value, weight in zip(theirs, weights, strict=True)]
-        losses = [
-            sum(float((value - target).square().mean()) for value, target in zip(values, targets, strict=True) if value.numel())
-            for values in (ours, theirs)
-        ]
-        fault.measure("loss", abs(losses[0] - losses[1]), _LOSS * max(losses[1], 1e-300), "the loss")
+        losses = losses_beside(ours, theirs, weights)
+        fault.measure("loss", abs(losses[0] - losses[1]), LOSS * max(losses[1], 1e-300), "the loss")
         if losses[1] == 0.0:
             fault.add("vacuous: the loss is 0")
         if outputs and outputs[0].dtype is torch.float64:
@@ -316,6 +328,22 @@ class _Training:
             fault.measure("buffer", off, _BUFFER * size, f'"{name}"')
 
 
+def losses_beside(ours: list[torch.Tensor], theirs: list[torch.Tensor], weights: list[torch.Tensor]) -> tuple[float, float]:
+    """The mean squared distances of ours and of theirs from targets of their size, by which a step in float32 is judged."""
+    targets = [value.double().square().mean().sqrt() * weight.double() for value, weight in zip(theirs, weights, strict=True)]
+    distances = [
+        sum(float((value.double() - target).square().mean()) for value, target in zip(values, targets, strict=True) if value.numel())
+        for values in (ours, theirs)
+    ]
+    return distances[0], distances[1]
+
+
+def draw_weights(outputs: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Random numbers for each number of the outputs."""
+    generator = torch.Generator().manual_seed(5)
+    return [torch.randn(value.shape, generator=generator, dtype=torch.float64).to(value.dtype) for value in outputs]
+
+
 def _run_with_gradients(module: nn.Module, given: dict[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], list[torch.Tensor]]:
     """The inputs, from which gradients are wanted where they are floats, and the floating outputs.
 
@@ -324,7 +352,7 @@ def _run_with_gradients(module: nn.Module, given: dict[str, torch.Tensor]) -> tu
     for wanted in (True, False):
         inputs = {name: value.clone().requires_grad_(wanted and value.is_floating_point()) for name, value in given.items()}
         try:
-            return inputs, [value for value in _tensors(module(**inputs)) if value.is_floating_point()]
+            return inputs, [value for value in tensors_of(module(**inputs)) if value.is_floating_point()]
         except RuntimeError as error:
             if not wanted or "requires_grad" not in str(error):
                 raise

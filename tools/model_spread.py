@@ -1,89 +1,145 @@
-"""How far PyTorch is from itself in float32: a model in one memory format and in the other, each beside float64, and ours.
+"""How far float32 lies from itself in a model: the imported program, and the module in PyTorch where something harmless differs.
 
-    python tools/model_spread.py tv/resnet34,tv/fcn_resnet50
+    OMP_NUM_THREADS=1 python tools/model_spread.py tv/resnet34,timm/levit_384_s8
 
-The numbers are those of the gate (`model_gate.py`), as shares of what it allows: the largest of the forward pass, and the loss, of the
-first size and both batches. Above 1 the gate says no.
+Each number is a share of what the gate of `models.py` allows in float32, the largest of two sizes and two batches: of the outputs in
+evaluation (`forward`) or of the loss in training (`loss`). Columns:
+
+    ours : theirs     the imported program beside the module with one thread, which is what the gate judges
+    ours : 64         the imported program beside the module in float64
+    theirs : 64       the module beside itself in float64
+    threads           the module with two threads beside one
+    channels last     the module with images and filters channels last beside the usual order
+    row by row        the module with a batch of one row at a time, in evaluation
+
+Where one of the last four columns is above 1, the bound tells one rounding of PyTorch from another.
 """
 
-import argparse
-import copy
-import math
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
 
-import numpy
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
 import torch
-from model_catalogue import find_subject, renamed_first
+from model_catalogue import Subject, find_subject, renamed_first
+from model_gate import BATCHES, FORWARD, LOSS, cast_inputs, draw_weights, feed_of, forward_distance, losses_beside, tensors_of
 from torch import nn
-from torch.utils import _pytree as pytree
 
 import oarlock as ol
+from oarlock.interop.torch.imported import ImportedModule
 
-_FORWARD, _LOSS = 1e-5, 1e-4
-_BATCHES = (2, 3)
+COLUMNS = ("ours : theirs", "ours : 64", "theirs : 64", "threads", "channels last", "row by row")
+
+Inputs = dict[str, torch.Tensor]
+Outputs = list[torch.Tensor]
+Run = Callable[[Inputs, bool], Outputs]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Compare float32 of PyTorch, in two memory formats, and of ours.")
-    parser.add_argument("names", help="models of the list, with commas between them")
-    print(f"{'shares of what the gate allows':34} {'forward':>34}   {'loss':>34}")
-    print(f"{'':34} {'formats':>10} {'ours':>11} {'float64':>11}   {'formats':>10} {'ours':>11} {'float64':>11}")
-    for name in parser.parse_args().names.split(","):
-        forward, loss = spread(name)
-        numbers = "   ".join(" ".join(f"{number:11.2f}" for number in each) for each in (forward, loss))
-        print(f"{name:34}{numbers}", flush=True)
+    warnings.filterwarnings("ignore")
+    torch.set_num_threads(1)
+    print(f"{'model':24} {'of':8}" + "".join(f"{column:>14}" for column in COLUMNS))
+    for name in ",".join(sys.argv[1:]).split(","):
+        subject = find_subject(name)
+        if subject is None:
+            raise SystemExit(f"no model is called {name}")
+        for kind, shares in spread(subject).items():
+            print(
+                f"{name:24} {kind:8}" + "".join(f"{shares[column]:14.1f}" if column in shares else f"{'-':>14}" for column in COLUMNS),
+                flush=True,
+            )
     return 0
 
 
-def spread(name: str) -> tuple[list[float], list[float]]:
-    """For the forward pass and the loss: channels last from contiguous, ours from contiguous, contiguous from float64."""
-    subject = find_subject(name)
-    size = subject.sizes[0]
+def spread(subject: Subject) -> dict[str, dict[str, float]]:
+    """The largest share for each column, of the outputs and of the loss."""
+    largest: dict[str, dict[str, float]] = {"forward": {}, "loss": {}}
+    for size in subject.sizes:
+        for kind, shares in _spread_at(subject, size):
+            for column, share in shares.items():
+                largest[kind][column] = max(share, largest[kind].get(column, 0.0))
+    return largest
+
+
+def _spread_at(subject: Subject, size: Any) -> list[tuple[str, dict[str, float]]]:
+    """Every way to run comes once for all cases: the module is moved to another dtype or order in place, for some are large."""
     module = subject.module(size)
-    forward, loss = [0.0] * 3, [0.0] * 3
-    for batch in _BATCHES:
-        given = renamed_first(module, subject.inputs(size, batch))
-        for training, found, measure in ((False, forward, _off), (True, loss, _loss_off)):
-            plain, last, exact = (_run(module, given, training=training, form=form) for form in ("contiguous", "channels last", "float64"))
-            for number, pair in enumerate(((last, plain), (_ours(module, given, training=training), plain), (plain, exact))):
-                found[number] = max(found[number], measure(*pair))
-    return forward, loss
+    batches = [renamed_first(module, subject.inputs(size, batch)) for batch in BATCHES]
+    cases = [(given, training) for given in batches for training in (False, True)]
+    model = ol.from_torch(module, batches[0], dynamic="n")
+    made = {"ours": [_run_ours(model, *case) for case in cases]}
+    del model
+    made["theirs"] = [_run(module, *case) for case in cases]
+    torch.set_num_threads(2)
+    made["threads"] = [_run(module, *case) for case in cases]
+    torch.set_num_threads(1)
+    made["row by row"] = [[] if training else _run_by_row(module, given) for given, training in cases]
+    module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    made["channels last"] = [_run(module, _channels_last(given), training) for given, training in cases]
+    module.double().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+    made["64"] = [_run(module, cast_inputs(given, torch.float64), training) for given, training in cases]
+    pairs = [
+        ("ours", "theirs"),
+        ("ours", "64"),
+        ("theirs", "64"),
+        ("threads", "theirs"),
+        ("channels last", "theirs"),
+        ("row by row", "theirs"),
+    ]
+    found = []
+    for index, (_, training) in enumerate(cases):
+        share = _share_of_loss if training else _share_of_forward
+        shares = {
+            column: share(made[one][index], made[other][index])
+            for column, (one, other) in zip(COLUMNS, pairs, strict=True)
+            if made[one][index]
+        }
+        found.append(("loss" if training else "forward", shares))
+    return found
 
 
-def _run(module: nn.Module, given: dict[str, torch.Tensor], *, training: bool, form: str) -> list[torch.Tensor]:
-    own = copy.deepcopy(module).train(training)
-    if form == "channels last":
-        own = own.to(memory_format=torch.channels_last)
-        given = {key: value.to(memory_format=torch.channels_last) if value.ndim == 4 else value for key, value in given.items()}
-    elif form == "float64":
-        own, given = own.double(), {key: value.double() if value.is_floating_point() else value for key, value in given.items()}
-    with torch.no_grad():
-        leaves = pytree.tree_flatten(own(**given))[0]
-    return [leaf.double() for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.is_floating_point()]
-
-
-def _ours(module: nn.Module, given: dict[str, torch.Tensor], *, training: bool) -> list[torch.Tensor]:
-    model = ol.from_torch(copy.deepcopy(module), given, dynamic="n", training=training)
-    outputs = [var for var in model.outputs.values() if var.dtype.is_floating]
-    feed = {key: value.numpy() for key, value in given.items()}
+def _run_ours(model: ImportedModule, given: Inputs, training: bool) -> Outputs:
     scope = ol.init(model.program, ol.Scope(), limits=ol.Limits(parameter_bytes=2**34))
-    return [torch.as_tensor(value).double() for value in model.executor.run(model.program, feed, outputs, scope=scope, training=training)]
+    made = model.executor.run(model.program, feed_of(given), list(model.outputs.values()), scope=scope, training=training)
+    return _floating([torch.as_tensor(value) for value in made])
 
 
-def _off(ones: list[torch.Tensor], others: list[torch.Tensor]) -> float:
-    return max(float(((one - other).abs() / other.abs().clamp(min=1.0)).max()) for one, other in zip(ones, others, strict=True)) / _FORWARD
+def _run(module: nn.Module, given: Inputs, training: bool) -> Outputs:
+    """The outputs of the module, whose buffers stay as they are."""
+    buffers = {name: value.clone() for name, value in module.named_buffers()}
+    module.train(training)
+    with torch.no_grad():
+        outputs = _floating(tensors_of(module(**given)))
+        for name, value in module.named_buffers():
+            value.copy_(buffers[name])
+    return outputs
 
 
-def _loss_off(ones: list[torch.Tensor], others: list[torch.Tensor]) -> float:
-    """As the gate has it: mean squared distances from targets of the size of the outputs."""
-    generator = torch.Generator().manual_seed(5)
-    weights = [torch.randn(value.shape, generator=generator, dtype=torch.float64) for value in others]
-    targets = [value.square().mean().sqrt() * weight for value, weight in zip(others, weights, strict=True)]
-    first, second = (
-        math.fsum(float((value - target).square().mean()) for value, target in zip(values, targets, strict=True) if value.numel())
-        for values in (ones, others)
-    )
-    return abs(first - second) / (_LOSS * max(second, numpy.finfo(float).tiny))
+def _run_by_row(module: nn.Module, given: Inputs) -> Outputs:
+    rows = max(len(value) for value in given.values())
+    made = [_run(module, {name: value[row : row + 1] for name, value in given.items()}, False) for row in range(rows)]
+    return [torch.cat(parts) for parts in zip(*made, strict=True)]
+
+
+def _channels_last(given: Inputs) -> Inputs:
+    return {name: value.contiguous(memory_format=torch.channels_last) if value.ndim == 4 else value for name, value in given.items()}
+
+
+def _floating(outputs: Outputs) -> Outputs:
+    return [value.detach().clone() for value in outputs if value.is_floating_point()]
+
+
+def _share_of_forward(one: Outputs, other: Outputs) -> float:
+    return max(forward_distance(*pair) for pair in zip(one, other, strict=True)) / FORWARD[torch.float32]
+
+
+def _share_of_loss(one: Outputs, other: Outputs) -> float:
+    ours, theirs = losses_beside(one, other, draw_weights(other))
+    return abs(ours - theirs) / max(theirs, 1e-300) / LOSS
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.exit(main())

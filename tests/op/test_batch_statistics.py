@@ -1,9 +1,9 @@
-"""The statistics of a batch are as exact where the channels of a place lie side by side as where they do not."""
+"""The statistics of a batch are as exact where the channels of a place lie side by side as elsewhere; running ones give PyTorch's bits."""
 
 import pytest
 import torch
 
-from oarlock.tensor.normalization import normalize_batch
+from oarlock.tensor.normalization import by_statistics, normalize_batch
 
 FORMATS = {"contiguous": torch.contiguous_format, "channels last": torch.channels_last}
 
@@ -37,3 +37,17 @@ def test_both_formats_give_what_pytorch_gives(shape, affine):
         y, _, _, *running = normalize_batch(laid, *given, (mean, variance), 0.3, 1e-3)
         for found, expected in zip((y, *running), (wanted, next_mean, next_variance), strict=True):
             torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("affine", [True, False])
+@pytest.mark.parametrize("shape", [(3, 16, 5, 7), (2, 24, 1, 1), (4, 6), (2, 5, 33), (2, 4, 3, 4, 4)])
+def test_running_statistics_give_the_bits_of_pytorch_in_both_formats(shape, affine):
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(3)) * 2 + 1
+    kinds = {2: torch.nn.BatchNorm1d, 3: torch.nn.BatchNorm1d, 4: torch.nn.BatchNorm2d, 5: torch.nn.BatchNorm3d}
+    module = kinds[x.ndim](shape[1], affine=affine)
+    module(x)  # after which its statistics are not those it began with
+    wanted = module.eval()(x)
+    for memory_format in FORMATS.values() if x.ndim == 4 else [torch.contiguous_format]:
+        laid = x.contiguous(memory_format=memory_format)
+        y = by_statistics(laid, module.weight, module.bias, module.running_mean, module.running_var, module.eps)
+        assert torch.equal(y, wanted)
