@@ -72,6 +72,7 @@ class Printed:
     def end(self, summary):
         pass
 """,
+    "with ol.at_place(1):": 'x = ol.layer.data("x", shape=[4])',
     "with ol.profile(": MODEL + "optimizer = ol.optimizer.Adam()",
     "ol.optimizer.SGD(ol.optimizer.schedule.WarmUp(": "",
     "optimizer = ol.optimizer.Groups(": MODEL,

@@ -20,7 +20,7 @@ def at_place(number: int) -> Iterator[None]:
 
         with ol.at_place(1):
             x = ol.layer.fc(x, 4096, act="relu")
-        executor = ol.Executor([ol.GPUPlace(0), ol.GPUPlace(1)])
+        executor = ol.Executor([ol.CPUPlace(), ol.CPUPlace()])  # or GPUs: ol.GPUPlace(0), ol.GPUPlace(1)
     """
     before = _current.set(require_place(number))
     try:
