@@ -3,9 +3,7 @@
 PYTHONPATH=src:tests python -m generated.places --seed 20 --count 300
 """
 
-import argparse
 import sys
-import time
 from collections.abc import Sequence
 from random import Random
 
@@ -13,7 +11,8 @@ import numpy
 from tolerances import GENERATED_GRADIENTS
 
 import oarlock as ol
-from generated.making import Case, make
+from generated.counting import count_checks, numbered
+from generated.making import Case
 from generated.running import Arrays, feed_of, require_close, scope_of
 from generated.training import trained
 from oarlock.passes.places import write_moves
@@ -60,21 +59,8 @@ def _steps(program: ol.Program, case: Case, names: Sequence[str], feed: Arrays, 
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m generated.places", description="Lay the parameters of random programs at places.")
-    parser.add_argument("--seed", type=int, default=20)
-    parser.add_argument("--first", type=int, default=0, help="the number of the first program")
-    parser.add_argument("--count", type=int, default=300)
-    arguments = parser.parse_args()
-    begun, failures, moved = time.monotonic(), 0, 0
-    for number in range(arguments.first, arguments.first + arguments.count):
-        try:
-            moved += bool(check_places(make(arguments.seed, number), Random(number)))
-        except Exception as error:
-            failures += 1
-            print(f"FAILED {number}: {type(error).__name__}: {str(error).partition(chr(10))[0]}", flush=True)
-    seconds = time.monotonic() - begun
-    print(f"{arguments.count:,} programs, of which {moved:,} move something, in {seconds:.0f} s: {failures} failed")
-    return int(failures > 0)
+    arguments = numbered("generated.places", "Lay the parameters of random programs at places.").parse_args()
+    return count_checks(arguments, check_places, "of which something is moved in")
 
 
 if __name__ == "__main__":

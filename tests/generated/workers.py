@@ -3,9 +3,7 @@
 PYTHONPATH=src:tests python -m generated.workers --seed 20 --count 300
 """
 
-import argparse
 import sys
-import time
 from collections.abc import Sequence
 from functools import partial
 from random import Random
@@ -15,7 +13,8 @@ from thread_workers import ThreadWorkers, run_together
 from tolerances import GENERATED_GRADIENTS
 
 import oarlock as ol
-from generated.making import Case, make
+from generated.counting import count_checks, numbered
+from generated.making import Case
 from generated.running import Arrays, DisagreementError, feed_of, require_close, scope_of
 from generated.training import trained
 from oarlock.ir.size import add
@@ -113,22 +112,10 @@ def _cut(rows: int, random: Random, count: int) -> list[int]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m generated.workers", description="Deal the rows of random programs to workers.")
-    parser.add_argument("--seed", type=int, default=20)
-    parser.add_argument("--first", type=int, default=0, help="the number of the first program")
-    parser.add_argument("--count", type=int, default=300)
+    parser = numbered("generated.workers", "Deal the rows of random programs to workers.")
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
-    begun, failures, shared = time.monotonic(), 0, 0
-    for number in range(arguments.first, arguments.first + arguments.count):
-        try:
-            shared += bool(check_workers(make(arguments.seed, number), Random(number), arguments.workers))
-        except Exception as error:
-            failures += 1
-            print(f"FAILED {number}: {type(error).__name__}: {str(error).partition(chr(10))[0]}", flush=True)
-    seconds = time.monotonic() - begun
-    print(f"{arguments.count:,} programs, of which workers exchange something in {shared:,}, in {seconds:.0f} s: {failures} failed")
-    return int(failures > 0)
+    return count_checks(arguments, partial(check_workers, count=arguments.workers), "of which workers exchange something in")
 
 
 if __name__ == "__main__":
