@@ -44,7 +44,7 @@ def run_forked(code: str, folder: Path, *arguments: object) -> str:
 
 _FORKING = """
 import json, os, sys, types
-import torch, oarlock.op, oarlock.layer, oarlock.training
+import torch, oarlock.io.model, oarlock.layer, oarlock.op, oarlock.training.trainer
 try:
     import sklearn.datasets, sklearn.model_selection  # of most data sets, a second each time
 except ImportError:

@@ -8,7 +8,7 @@ from pathlib import Path
 from unittest import mock
 
 import oarlock as ol
-from oarlock.report import draw_report
+from oarlock.report.page import draw_report
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 

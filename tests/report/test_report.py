@@ -21,8 +21,8 @@ from typer.testing import CliRunner
 
 import oarlock as ol
 from oarlock.cli import main
-from oarlock.report import draw_report
 from oarlock.report.markup import byte_text, seconds_text, time_text
+from oarlock.report.page import draw_report
 from oarlock.report.picture import as_pixels
 from oarlock.report.prediction import find_compared, read_sample
 from oarlock.training.run_record import RunRecord

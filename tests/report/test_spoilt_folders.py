@@ -9,7 +9,7 @@ import pytest
 from classifiers import small_classifier, small_rows
 
 import oarlock as ol
-from oarlock.report import draw_report
+from oarlock.report.page import draw_report
 from oarlock.training.run_comparison import RunComparison
 
 STRANGE = [None, True, -1, 0, 10**30, 1e308, float("nan"), float("inf"), "x", "\ud800\x00", [], [[]], {}, {"a": {"b": []}}, 2**63]

@@ -44,7 +44,7 @@ def test_a_pool_that_runs_already_keeps_its_denormals_and_the_result_says_so(tmp
 
 
 def test_importing_changes_nothing(tmp_path):
-    code = "import oarlock.layer, oarlock.training, oarlock.cli.main, torch; ol.configure_process; print(denormals())"
+    code = "import oarlock.layer, oarlock.training.trainer, oarlock.cli.train, torch; ol.configure_process; print(denormals())"
     assert run_python(HALVED + code, tmp_path) == f"{ROWS}\n"
 
 

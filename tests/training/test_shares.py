@@ -178,7 +178,7 @@ def test_the_command_line_says_what_workers_share(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.argv", words)
     asked = []
     names = "shard_optimizer", "sync_batch_norm"
-    monkeypatch.setattr("oarlock.training.train", lambda model, **options: asked.append(tuple(options[name] for name in names)))
+    monkeypatch.setattr("oarlock.cli.train_call.train", lambda model, **options: asked.append(tuple(options[name] for name in names)))
     with pytest.raises(SystemExit):
         run()
     assert asked == [(True, False)]

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-import oarlock.op.update  # noqa: F401  training programs use its operators
 from oarlock.cli.imported_operators import Imports
 from oarlock.cli.program_file import read_program_file
 from oarlock.cli.untrusted_run import Untrusted

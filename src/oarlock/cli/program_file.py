@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import oarlock.op.update  # noqa: F401  the text of a training program uses its operators
 from oarlock.errors import FormatError
 from oarlock.io.container import read_container
 from oarlock.io.files import read_file

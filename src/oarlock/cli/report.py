@@ -9,7 +9,7 @@ from oarlock.cli.imported_operators import Imports
 from oarlock.cli.output_file import is_child, write
 from oarlock.cli.untrusted_run import Untrusted
 from oarlock.errors import MissingFileError
-from oarlock.report import draw_report
+from oarlock.report.page import draw_report
 from oarlock.runtime.process import configure_process
 from oarlock.training.run_plot import SMOOTH
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import typer
 
-from oarlock import training
 from oarlock.cli.train_call import refuse_arguments, require_folder_of, require_program_file, resumed, stopped, train_model
 from oarlock.errors import ArgumentError
 from oarlock.io.model import save_model
@@ -16,10 +15,12 @@ from oarlock.ir.var import Var
 from oarlock.optimizer.by_name import optimizer_from
 from oarlock.optimizer.optimizer import Optimizer
 from oarlock.optimizer.sgd import SGD
+from oarlock.training.interruption import Interrupted, Stopping
 from oarlock.training.invocation import PASSED, Invocation
 from oarlock.training.model_script import ScriptModel, model_in
 from oarlock.training.new_run import new_run
 from oarlock.training.options import TrainOptions
+from oarlock.training.records import TrainingResult
 from oarlock.training.sent_model import Sending
 
 __all__ = ["run_script"]
@@ -41,7 +42,7 @@ def run_script(path: Path, arguments: list[str], invocation: Invocation, sending
         invocation.on_declared = lambda: None if invocation.has("data") else sending.send_script()
     try:
         names = runpy.run_path(str(path), run_name="__main__")
-    except training.Interrupted as interrupt:
+    except Interrupted as interrupt:
         if invocation.folder is not None:
             stopped(interrupt.result, resumed(invocation.folder))
         saved = Path(f"{path.stem}.interrupted.safetensors")
@@ -83,7 +84,7 @@ def _train_model(path: Path, model: ScriptModel, options: TrainOptions, invocati
         batch_size=options.batch_size, epochs=options.epochs, backend=options.backend
     )  # fmt: skip
 
-    def save(result: training.TrainingResult) -> None:
+    def save(result: TrainingResult) -> None:
         if options.save is not None and predict is not None:
             save_model(predict, result.parameters, options.save, columns=made.columns)
             if invocation.progress != "quiet":
@@ -91,10 +92,10 @@ def _train_model(path: Path, model: ScriptModel, options: TrainOptions, invocati
 
     invocation.on_result = save
     try:
-        with training.Stopping(patience=0.0):
+        with Stopping(patience=0.0):
             sending.send(made, options.given)
             train_model(made, options)
-    except training.Interrupted as interrupt:
+    except Interrupted as interrupt:
         stopped(interrupt.result, resumed(run))
 
 

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from oarlock import training
 from oarlock.cli.column_option import Columns
 from oarlock.cli.imported_operators import Imports
 from oarlock.cli.output_file import destination, is_child
@@ -22,8 +21,10 @@ from oarlock.io.model import load_model, save_model
 from oarlock.runtime.process import configure_process
 from oarlock.runtime.workers import is_first_worker, is_worker
 from oarlock.training.configuration import Given, read_configuration
+from oarlock.training.interruption import Interrupted, Stopping
 from oarlock.training.invocation import Invocation
 from oarlock.training.options import TrainOptions
+from oarlock.training.records import TrainingResult
 from oarlock.training.sent_model import Sending, receive
 
 __all__ = ["train"]
@@ -165,9 +166,9 @@ def _train_received(path: Path, arguments: list[str], invocation: Invocation) ->
     given = {f"train.{name}": Given(value, "the first worker") for name, value in received.options.items()}
     with Invocation(sys.argv, given, progress=invocation.progress) as told:
         try:
-            with training.Stopping(patience=0.0):
+            with Stopping(patience=0.0):
                 train_model(received.model, told.options())
-        except training.Interrupted:
+        except Interrupted:
             sys.exit(130)
 
 
@@ -188,18 +189,18 @@ def _train_saved(path: Path, arguments: list[str], invocation: Invocation, sendi
     require_folder_of(options.save)
     saved = options.save or path
 
-    def save(result: training.TrainingResult) -> None:
+    def save(result: TrainingResult) -> None:
         save_model(result, destination(saved), columns=model.columns)
         if invocation.progress != "quiet":
             typer.echo(f"{result.steps} steps in all; saved {saved}")
 
     invocation.on_result = save
     try:
-        with training.Stopping(patience=0.0):
+        with Stopping(patience=0.0):
             model = load_model(path, untrusted=untrusted)
             sending.send(model, options.given)
             train_model(model, options)
-    except training.Interrupted as interrupt:
+    except Interrupted as interrupt:
         save_model(interrupt.result, destination(saved), columns=model.columns)
         again = " ".join(
             ["oarlock train", shlex.quote(str(saved)), f"--data {shlex.quote(options.data)}"]

@@ -8,7 +8,6 @@ from typing import Any, NoReturn
 
 import typer
 
-from oarlock import training
 from oarlock.data.selection import columns_of
 from oarlock.datasets.by_name import open_source
 from oarlock.errors import ArgumentError, MissingFileError
@@ -16,6 +15,9 @@ from oarlock.io.model import Model
 from oarlock.runtime.place import CPUPlace, GPUPlace, Place
 from oarlock.suggestions import find_near
 from oarlock.training.options import OPTIONS, TrainOptions
+from oarlock.training.records import TrainingResult
+from oarlock.training.run_folder import Run
+from oarlock.training.trainer import train
 
 __all__ = ["refuse_arguments", "require_folder_of", "require_program_file", "resumed", "stopped", "train_model"]
 
@@ -29,13 +31,13 @@ def train_model(model: Model, options: TrainOptions) -> None:
 
     data = opened(options.data)
     model.columns = {**model.columns, **columns_of(getattr(data, "rows", None))}
-    training.train(
+    train(
         model,
         data=data,
         batch_size=None if model.program.training is None else model.program.training.batch_size,
         validate=opened(options.validate),
         validate_every=options.validate_every,
-        run=None if options.run is None else training.Run(options.run, options.save_every),
+        run=None if options.run is None else Run(options.run, options.save_every),
         loggers=options.log,
         epochs=options.epochs,
         steps=options.steps,
@@ -86,7 +88,7 @@ def resumed(run: Path) -> str:
     return f"oarlock resume {shlex.quote(str(run))}"
 
 
-def stopped(result: training.TrainingResult, following: str, saved: Path | None = None) -> NoReturn:
+def stopped(result: TrainingResult, following: str, saved: Path | None = None) -> NoReturn:
     """Say how far an interrupted run came, and how it goes on; end as who is interrupted does."""
     typer.echo(f"\ninterrupted after {result.steps} steps" + (f"; saved {saved}" if saved is not None else "") + f"\nNext: {following}")
     raise typer.Exit(130)

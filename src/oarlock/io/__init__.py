@@ -1,8 +1,25 @@
-"""Model files."""
+"""Model files. Names load what they need when they are first used: a file is read and replaced without PyTorch."""
 
-from oarlock.io.model import Model, infer, load_model, save_model
-from oarlock.suggestions import suggest_names
+import importlib
+from typing import TYPE_CHECKING
+
+from oarlock.garbage_collection import collection_paused
+from oarlock.suggestions import no_attribute
+
+if TYPE_CHECKING:
+    from oarlock.io.model import Model, infer, load_model, save_model
 
 __all__ = ["Model", "infer", "load_model", "save_model"]
 
-suggest_names(__name__)
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise no_attribute(__name__, name, __all__)
+    with collection_paused():
+        module = importlib.import_module("oarlock.io.model")
+    globals()[name] = value = getattr(module, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,16 +1,22 @@
-"""The training loop."""
+"""The training loop. Names load what they need when they are first used: who looks at a run needs no PyTorch."""
 
-from oarlock.suggestions import suggest_names
-from oarlock.training import loggers
-from oarlock.training.early_stopping import EarlyStopping
-from oarlock.training.evaluation import evaluate
-from oarlock.training.interruption import Interrupted, Stopping
-from oarlock.training.records import EpochRecord, TrainingResult, ValidationRecord
-from oarlock.training.run_folder import Run
-from oarlock.training.run_plot import plot
-from oarlock.training.run_record import RunRecord
-from oarlock.training.script_settings import settings
-from oarlock.training.trainer import train
+import importlib
+from typing import TYPE_CHECKING
+
+from oarlock.garbage_collection import collection_paused
+from oarlock.suggestions import no_attribute
+
+if TYPE_CHECKING:
+    from oarlock.training import loggers
+    from oarlock.training.early_stopping import EarlyStopping
+    from oarlock.training.evaluation import evaluate
+    from oarlock.training.interruption import Interrupted, Stopping
+    from oarlock.training.records import EpochRecord, TrainingResult, ValidationRecord
+    from oarlock.training.run_folder import Run
+    from oarlock.training.run_plot import plot
+    from oarlock.training.run_record import RunRecord
+    from oarlock.training.script_settings import settings
+    from oarlock.training.trainer import train
 
 __all__ = [
     "EarlyStopping",
@@ -28,4 +34,30 @@ __all__ = [
     "train",
 ]
 
-suggest_names(__name__)
+_HOMES = {
+    "EarlyStopping": "early_stopping",
+    "EpochRecord": "records",
+    "Interrupted": "interruption",
+    "Run": "run_folder",
+    "RunRecord": "run_record",
+    "Stopping": "interruption",
+    "TrainingResult": "records",
+    "ValidationRecord": "records",
+    "evaluate": "evaluation",
+    "plot": "run_plot",
+    "settings": "script_settings",
+    "train": "trainer",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise no_attribute(__name__, name, __all__)
+    with collection_paused():
+        module = importlib.import_module(f"{__name__}.{_HOMES.get(name, name)}")
+    globals()[name] = value = getattr(module, name) if name in _HOMES else module
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import oarlock.training.checkpoint_writing as checkpoint_writing  # `from` would ask the package, which looks for what is like it
 from oarlock.errors import FormatError, OarlockError, WriteError
 from oarlock.io.files import read_file
-from oarlock.training import checkpoint_writing
 from oarlock.training.checkpoint_writing import MANIFEST
 
 __all__ = ["find_checkpoints", "find_latest", "read_checkpoint", "remove_checkpoint", "remove_unfinished", "require_written", "write_part"]

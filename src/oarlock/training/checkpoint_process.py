@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from oarlock.training import checkpoint_writing
+import oarlock.training.checkpoint_writing as checkpoint_writing  # `from` would ask the package, which looks for what is like it
 from oarlock.training.checkpoint_writing import MESSAGE, READY, fulfil
 
 __all__ = ["CheckpointWriter"]

@@ -5,11 +5,14 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from oarlock.drawing.table import table_html
 from oarlock.ir.program import Program
 from oarlock.plotting.plot import Plot
-from oarlock.runtime.scope import Scope
+
+if TYPE_CHECKING:
+    from oarlock.runtime.scope import Scope
 
 __all__ = ["EpochRecord", "TrainingResult", "ValidationRecord"]
 
@@ -68,7 +71,7 @@ class TrainingResult:
     """
 
     program: Program
-    parameters: Scope
+    parameters: "Scope"
     history: list[EpochRecord] = field(default_factory=list)
     steps: int = 0
     validations: list[ValidationRecord] = field(default_factory=list)

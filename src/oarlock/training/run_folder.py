@@ -14,6 +14,7 @@ from typing import IO, Any, NamedTuple
 
 import torch
 
+import oarlock.training.checkpoint_writing as checkpoint_writing  # `from` would ask the package, which looks for what is like it
 from oarlock.data.program_inputs import Feed
 from oarlock.errors import FormatError, MissingFileError, OarlockError, ProgramError, ScopeError, WriteError
 from oarlock.io.atomic_write import write_file
@@ -29,7 +30,6 @@ from oarlock.registry.range_check import require_count
 from oarlock.runtime.not_finite import describe_range
 from oarlock.runtime.recording import note_beside, slice_of
 from oarlock.runtime.scope import Scope, frozen_in, lock_of_writing
-from oarlock.training import checkpoint_writing
 from oarlock.training.checkpoint import (
     find_checkpoints,
     find_latest,
