@@ -20,7 +20,7 @@ def run_by_workers(folders: Sequence[Path], *words: str) -> tuple[list[int | Non
         port = str(listening.getsockname()[1])
     common = {"WORLD_SIZE": str(len(folders)), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "COLUMNS": "120"}
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["oarlock.cli.main", "oarlock.op.update", "torch.distributed"])
+    context.set_forkserver_preload(["oarlock.cli.main", "oarlock.cli.train", "torch.distributed"])
     processes = [
         context.Process(target=_run, args=(folder, folder.with_suffix(".printed"), common | {"RANK": str(rank)}, words))
         for rank, folder in enumerate(folders)

@@ -25,9 +25,10 @@ def main(arguments: list[str]) -> None:
     os.dup2(2, 1)  # what a library prints is no answer
     network = not isolate()
 
-    from oarlock.cli.main import app
+    from oarlock.cli.main import app, import_verb
     from oarlock.cli.output_file import hand_over
 
+    import_verb(arguments[1:])  # while there are no limits
     if arguments[1:3] == ["import", "torch"]:
         from oarlock.interop.torch.export import load_exporter
 

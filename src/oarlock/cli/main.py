@@ -3,46 +3,51 @@
 import importlib
 import sys
 import traceback
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from oarlock.cli import (
-    check,
-    datasets,
-    diff,
-    evaluate,
-    explain,
-    export,
-    hash,
-    import_onnx,
-    import_torch,
-    infer,
-    ops,
-    opt,
-    plan,
-    plot,
-    profile,
-    prune,
-    quantize,
-    recompute,
-    report,
-    resume,
-    runs,
-    serve,
-    show,
-    summary,
-    train,
-)
-from oarlock.cli.untrusted_run import opens_program
+from oarlock.cli.verbs import Verb, group_of
 from oarlock.errors import OarlockError
 
-__all__ = ["app", "run"]
+__all__ = ["IMPORTS", "VERBS", "app", "import_verb", "run"]
+
+VERBS = {
+    "train": Verb("train", opens_program=True, places=("save", "path"), takes_words=True),
+    "infer": Verb("infer", opens_program=True, places=("output",)),
+    "evaluate": Verb("evaluate", opens_program=True),
+    "profile": Verb("profile", opens_program=True, places=("output",), takes_words=True),
+    "serve": Verb("serve"),
+    "resume": Verb("resume"),
+    "runs": Verb("runs"),
+    "plot": Verb("plot"),
+    "report": Verb("report", opens_program=True, places=("out",)),
+    "show": Verb("show", opens_program=True, places=("out",)),
+    "summary": Verb("summary", opens_program=True),
+    "check": Verb("check", opens_program=True),
+    "diff": Verb("diff", opens_program=True),
+    "plan": Verb("plan", opens_program=True),
+    "opt": Verb("opt", opens_program=True),
+    "prune": Verb("prune", opens_program=True, places=("output",)),
+    "recompute": Verb("recompute", opens_program=True, places=("output",)),
+    "quantize": Verb("quantize", opens_program=True, places=("output",)),
+    "export": Verb("export", opens_program=True, places=("onnx",)),
+    "ops": Verb("ops"),
+    "explain": Verb("explain"),
+    "datasets": Verb("datasets"),
+    "hash": Verb("hash", "hash_", opens_program=True),
+}
+IMPORTS = {
+    "onnx": Verb("import_onnx", opens_program=True, places=("output",)),
+    "torch": Verb("import_torch", opens_program=True, places=("output",)),
+}
 
 app = typer.Typer(
     name="oarlock",
+    cls=group_of(VERBS),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -50,29 +55,14 @@ app = typer.Typer(
     help="Train, inspect and run models that are programs.\n\n"
     "A model file holds the program and its values; running it needs none of the Python that wrote it.",
 )
-app.command(cls=opens_program("save", "path"), context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(train.train)
-app.command(cls=opens_program("output"))(infer.infer)
-app.command(cls=opens_program())(evaluate.evaluate)
-app.command(cls=opens_program("output"), context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(profile.profile)
-app.command()(serve.serve)
-app.command()(resume.resume)
-app.command()(runs.runs)
-app.command()(plot.plot)
-app.command(cls=opens_program("out"))(report.report)
-app.command(cls=opens_program("out"))(show.show)
-for command in (summary.summary, check.check, diff.diff, plan.plan, opt.opt):
-    app.command(cls=opens_program())(command)
-app.command(cls=opens_program("output"))(prune.prune)
-app.command(cls=opens_program("output"))(recompute.recompute)
-app.command(cls=opens_program("output"))(quantize.quantize)
-app.command(cls=opens_program("onnx"))(export.export)
-for command in (ops.ops, explain.explain, datasets.datasets):
-    app.command()(command)
-app.command("hash", cls=opens_program())(hash.hash_)
-imports = typer.Typer(no_args_is_help=True, help="Bring in a model of another framework.")
-imports.command("onnx", cls=opens_program("output"))(import_onnx.import_onnx)
-imports.command("torch", cls=opens_program("output"))(import_torch.import_torch)
-app.add_typer(imports, name="import")
+app.add_typer(typer.Typer(cls=group_of(IMPORTS), no_args_is_help=True, help="Bring in a model of another framework."), name="import")
+
+
+def import_verb(words: Sequence[str]) -> None:
+    """Import the verb that `words` begin with, where it is one of ours."""
+    verbs, name = (IMPORTS, words[1:2]) if words[:1] == ["import"] else (VERBS, words[:1])
+    if name and name[0] in verbs:
+        verbs[name[0]].load(name[0])
 
 
 def _version(asked: bool) -> None:
