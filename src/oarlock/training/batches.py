@@ -24,7 +24,7 @@ from oarlock.training.transforming import feed_of
 __all__ = ["Batch", "Batches", "part_of"]
 
 
-_AT_ONCE = 2**18  # bytes of the batches that are gathered by one call
+_AT_ONCE = 2**21  # bytes of the batches that are gathered in one go: code that runs once in a while is in no cache, and takes five times as long
 _LINE = 64  # bytes: where a batch begins must not depend on the step that a run begins at, since kernels may round by that
 
 
@@ -121,18 +121,32 @@ class Batches:
         return 0 if self.columns is not None and self.source.prefetch is None else self.source.ahead
 
     def _by_one(self, step: int) -> Generator[Batch, None, None]:
-        gathered, per_epoch, size = self._gathered, self.per_epoch, self.batch_size
+        if self._gathered:
+            yield from self._in_bulk(step)
         for epoch, first in self._epochs(step):
-            order, number = self.order(epoch), first
-            while number < per_epoch:
-                feeds = self._gather(order, number, gathered) if gathered else [self.batch(order, number, epoch)]
-                for feed in feeds:
-                    yield Batch(epoch, number, number + 1 == per_epoch, feed, min(size, self.rows - number * size))
-                    number += 1
+            order = self.order(epoch)
+            for number in range(first, self.per_epoch):
+                yield self._batch(epoch, number, self.batch(order, number, epoch))
 
-    @property
+    def _in_bulk(self, step: int) -> Generator[Batch, None, None]:
+        """The same, gathered many at a time, of several epochs where these are short."""
+        made: list[Batch] = []
+        for epoch, first in self._epochs(step):
+            order = self.order(epoch)
+            for number in range(first, self.per_epoch, self._gathered):
+                feeds = self._gather(order, number, self._gathered)
+                made += [self._batch(epoch, number + ahead, feed) for ahead, feed in enumerate(feeds)]
+                if len(made) >= self._gathered:
+                    yield from made
+                    made = []
+
+    def _batch(self, epoch: int, number: int, feed: "Feed | dict[str, torch.Tensor]") -> Batch:
+        rows = min(self.batch_size, self.rows - number * self.batch_size)
+        return Batch(epoch, number, number + 1 == self.per_epoch, feed, rows)
+
+    @cached_property
     def _gathered(self) -> int:
-        """How many batches are gathered by one call, as tensors, each of which begins at a cache line; 0 where they are read one by one."""
+        """How many batches are gathered in one go, as tensors, each of which begins at a cache line; 0 where they are read one by one."""
         columns = [column for column in (self.columns or {}).values() if isinstance(column, numpy.ndarray) and column.ndim and column.size]
         if not columns or len(columns) < len(self.columns or {}) or self.worker[1] > 1:
             return 0
@@ -162,8 +176,7 @@ class Batches:
             chosen = [self._chosen(order, number) for number in range(first, self.per_epoch)]
             read = by_workers(self.source.rows, chosen, self.source.workers, max(1, self.source.ahead))
             for number, (rows, columns) in enumerate(zip(chosen, read, strict=True), start=first):
-                feed = self._fed(columns, rows, epoch, number)
-                yield Batch(epoch, number, number + 1 == self.per_epoch, feed, min(self.batch_size, self.rows - number * self.batch_size))
+                yield self._batch(epoch, number, self._fed(columns, rows, epoch, number))
 
     def _epochs(self, step: int) -> Iterator[tuple[int, int]]:
         """Each epoch that is not over after `step` steps, and its first batch that is left."""

@@ -48,10 +48,8 @@ class Means:
         totals, metrics, means = self.totals, self.metrics, dict[str, float]()
         for label, value in zip(labels, values, strict=True):
             # Asked here: most are one number, and a call behind large kernels costs a microsecond.
-            if isinstance(value, torch.Tensor) and value.dtype is torch.float32 and not value.ndim:
-                means[label] = mean = value.item()
-            else:
-                means[label] = mean = _mean(value)
+            mean = value.item() if isinstance(value, torch.Tensor) and not value.ndim else _mean(value)
+            means[label] = mean = mean if type(mean) is float else float(mean)
             totals[label] = mean if label in metrics else totals.get(label, 0.0) + mean * rows
         return means
 
@@ -70,9 +68,7 @@ class Means:
 
 def _mean(value: object) -> float:
     """The mean of an array or a tensor; of one number, the number."""
-    if isinstance(value, torch.Tensor):
-        return float(numpy.mean(to_numpy(value))) if value.ndim else float(value.item())
-    return float(numpy.mean(value))  # type: ignore[call-overload]
+    return float(numpy.mean(to_numpy(value) if isinstance(value, torch.Tensor) else value))  # type: ignore[call-overload]
 
 
 def leave(means: Means, program: Program, scope: Scope, steps: int) -> None:

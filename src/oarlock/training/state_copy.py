@@ -2,6 +2,7 @@
 
 import torch
 
+from oarlock.backend.torch.private import foreach_copy_
 from oarlock.ir.names import COUNTER, DRAWS
 from oarlock.ir.program import Program
 from oarlock.runtime.scope import Scope, lock_of_writing
@@ -22,6 +23,7 @@ class StateCopy:
 
     def take(self) -> None:
         """Copy them as they are now, into the memory of the copy before."""
+        copies, values = [], []
         with lock_of_writing(self._scope):
             for name in self._names:
                 found, before = self._scope.find_var(name), self._held.get(name)
@@ -29,9 +31,13 @@ class StateCopy:
                 if not isinstance(held, torch.Tensor):
                     self._held[name] = held
                 elif isinstance(before, torch.Tensor) and _is_alike(before, held):
-                    before.copy_(held)
+                    copies.append(before)
+                    values.append(held)
                 else:
                     self._held[name] = held.detach().clone()
+            if copies:
+                with torch.no_grad():
+                    foreach_copy_(copies, values)
 
     def restore(self) -> None:
         """Let the scope hold copies of what was taken."""
@@ -50,4 +56,4 @@ class StateCopy:
 
 
 def _is_alike(left: torch.Tensor, right: torch.Tensor) -> bool:
-    return (left.shape, left.dtype, left.device) == (right.shape, right.dtype, right.device)
+    return left.shape == right.shape and left.dtype is right.dtype and left.device == right.device
