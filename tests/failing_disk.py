@@ -1,6 +1,7 @@
 """A disk that fails while a checkpoint is written: in this process, or in the one that writes, which runs this file instead of ours."""
 
 import importlib.util
+import io
 import json
 import os
 import sys
@@ -31,12 +32,15 @@ class FailingDisk:
 
         return call
 
-    def write_half(self, path: str, data: bytes) -> None:
+    def write_half(self, path: str, data: bytes) -> io.BufferedWriter:
         self.left -= self.operation == "write"
-        with open(path, "xb") as file:
-            file.write(data if self.left else data[: len(data) // 2])
+        file = open(path, "xb")  # noqa: SIM115
+        file.write(data if self.left else data[: len(data) // 2])
+        file.flush()
         if not self.left:
+            file.close()
             raise OSError(self.fault, os.strerror(self.fault))
+        return file
 
 
 def fail_in(module: ModuleType, operation: str, number: int, fault: int, patch=setattr) -> None:

@@ -3,6 +3,7 @@
 At a step it sends itself the signal between two steps; in a save it does so when the file of that number is half written.
 """
 
+import io
 import os
 import signal
 import sys
@@ -42,14 +43,14 @@ def _fail_in_file(number: int, fail) -> None:
     whole, written = checkpoint_writing._write, 0
     checkpoint_process.CAN_START = False  # the first worker writes by itself, and fails there
 
-    def write(path: str, data: bytes) -> None:
+    def write(path: str, data: bytes) -> io.BufferedWriter:
         nonlocal written
         written += 1
         if written == number:
             Path(path).write_bytes(bytes(data)[: len(data) // 2])
             fail()
             Path(path).unlink()  # where this worker has failed before
-        whole(path, data)
+        return whole(path, data)
 
     checkpoint_writing._write = write
 

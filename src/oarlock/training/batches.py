@@ -24,7 +24,7 @@ from oarlock.training.transforming import feed_of
 __all__ = ["Batch", "Batches", "part_of"]
 
 
-_AT_ONCE = 2**21  # bytes of the batches that are gathered in one go: code that runs once in a while is in no cache, and takes five times as long
+_AT_ONCE = 2**21  # bytes of batches that are gathered in one go: code that runs now and then is in no cache, and slow
 _LINE = 64  # bytes: where a batch begins must not depend on the step that a run begins at, since kernels may round by that
 
 

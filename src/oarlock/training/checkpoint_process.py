@@ -18,14 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import oarlock.training.checkpoint_writing as checkpoint_writing  # `from` would ask the package, which looks for what is like it
-from oarlock.training.checkpoint_writing import MESSAGE, READY, fulfil
+from oarlock.training.checkpoint_writing import LARGEST, MESSAGE, READY, fulfil
 
 __all__ = ["CheckpointWriter"]
 
 PROGRAM = os.path.abspath(checkpoint_writing.__file__)  # which the process runs
 CAN_START = hasattr(os, "memfd_create") and not getattr(sys, "frozen", False)  # a frozen application would start itself once more
 _LOOKS = 200  # milliseconds between two looks whether the process lives: a child of this one may hold its end of the channel
-_LARGEST = 2**16  # bytes of an answer
 ENDED = "the process that writes it has ended"
 
 
@@ -149,15 +148,14 @@ class CheckpointWriter:
         """The answer of the process. Of one that could not begin, a thread writes what it was asked for, and all that follows."""
         assert self._channel is not None
         assert self._process is not None
-        answer = select.poll()
-        answer.register(self._channel, select.POLLIN)
         while True:
             said = b""
-            if answer.poll(_LOOKS):
-                with contextlib.suppress(ConnectionResetError):
-                    said = self._channel.recv(_LARGEST)
-            elif self._process.poll() is None:
-                continue
+            with contextlib.suppress(ConnectionResetError):
+                try:
+                    said = self._channel.recv(LARGEST, socket.MSG_DONTWAIT)  # which is mostly there: steps have been taken since
+                except BlockingIOError:
+                    if _is_ready(self._channel) or self._process.poll() is None:
+                        continue
             if said == READY:
                 self._is_ready = True
             elif said:
@@ -204,6 +202,13 @@ class CheckpointWriter:
         if self._descriptor >= 0:
             os.close(self._descriptor)
         self._forget()
+
+
+def _is_ready(channel: socket.socket) -> bool:
+    """Whether there is something to receive, soon."""
+    there = select.poll()
+    there.register(channel, select.POLLIN)
+    return bool(there.poll(_LOOKS))
 
 
 def _fulfil(memory: mmap.mmap, begin: int, size: int) -> dict[str, object]:

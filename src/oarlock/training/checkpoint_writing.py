@@ -6,6 +6,7 @@ few hundredths of a second. A thread beside the training calls the same function
 
 import contextlib
 import hashlib
+import io
 import json
 import mmap
 import os
@@ -23,6 +24,7 @@ except ImportError:  # Windows
     fcntl = None
 
 __all__ = [
+    "LARGEST",
     "LOCKED_BY_TRAINER",
     "LOCKED_BY_WRITER",
     "MANIFEST",
@@ -41,6 +43,8 @@ __all__ = [
 MANIFEST = "manifest.json"
 LOCKED_BY_TRAINER, LOCKED_BY_WRITER = 0, 1  # bytes of the lock of a folder
 MESSAGE = struct.Struct("<QQQ")  # the bytes of the memory, where the request begins in it, and its bytes
+LARGEST = 2**12  # bytes of an answer, in which a letter of a reason takes six or less
+_REASON = 500  # letters
 READY = b"ready"  # the first thing that a process says, once it has the lock
 
 _NAME = re.compile(r"step-(\d{1,18})")
@@ -83,9 +87,9 @@ def _fault(memory: memoryview, request: Mapping[str, object]) -> dict[str, str]:
     except PartMissingError as error:
         return {"missing": str(error)}
     except OSError as error:
-        return {"reason": error.strerror or str(error)}
+        return {"reason": (error.strerror or str(error))[:_REASON]}
     except Exception as error:  # no memory for a digest, say: the process goes on, and so does the run
-        return {"reason": f"{type(error).__name__}: {error}"}
+        return {"reason": f"{type(error).__name__}: {error}"[:_REASON]}
     return {}
 
 
@@ -106,10 +110,12 @@ def write_checkpoint(
     manifest = {name: _entry(data) for name, data in files.items()}
     try:
         os.mkdir(temporary)
-        for name, data in files.items():
-            _write(f"{temporary}{os.sep}{name}", data)
-        manifest |= _take_parts(folder, step, temporary, parts, to_come)
-        _write(f"{temporary}{os.sep}{MANIFEST}", json.dumps(manifest, indent=1).encode())
+        with contextlib.ExitStack() as opened:
+            written = [opened.enter_context(_write(f"{temporary}{os.sep}{name}", data)) for name, data in files.items()]
+            manifest |= _take_parts(folder, step, temporary, parts, to_come)
+            written.append(opened.enter_context(_write(f"{temporary}{os.sep}{MANIFEST}", json.dumps(manifest, indent=1).encode())))
+            for file in written:  # once all are on their way: the journal of the file system is mostly written once for them
+                os.fsync(file.fileno())
         _sync_folder(temporary)
         os.rename(temporary, final)
         _sync_folder(folder)
@@ -133,9 +139,11 @@ def write_part(folder: str, step: int, name: str, data: bytes) -> None:
     """Write a file of the checkpoint of a step, which the worker that writes the rest of it waits for. Raises OSError."""
     parts = _folder_of_parts(folder, step)
     os.makedirs(parts, exist_ok=True)
-    _write(f"{parts}{os.sep}{name}", data)
+    with _write(f"{parts}{os.sep}{name}", data) as file:
+        os.fsync(file.fileno())
     about = f"{parts}{os.sep}{name}"
-    _write(f"{about}.new", json.dumps(_entry(data)).encode())
+    with _write(f"{about}.new", json.dumps(_entry(data)).encode()) as file:
+        os.fsync(file.fileno())
     os.rename(f"{about}.new", f"{about}{_ABOUT}")
 
 
@@ -201,11 +209,18 @@ def remove_unfinished(folder: str, *, parts: bool = True) -> None:
                 shutil.rmtree(f"{folder}{os.sep}{name}", ignore_errors=True)
 
 
-def _write(path: str, data: bytes | memoryview) -> None:
-    with open(path, "xb") as file:
+def _write(path: str, data: bytes | memoryview) -> io.BufferedWriter:
+    """A new file with `data`, which the system begins to bring to the disk; open, until somebody has waited for that."""
+    file = open(path, "xb")  # noqa: SIM115
+    try:
         file.write(data)
         file.flush()
-        os.fsync(file.fileno())
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    except BaseException:
+        file.close()
+        raise
+    return file
 
 
 def _sync_folder(folder: str) -> None:
