@@ -94,6 +94,12 @@ def test_the_limit_is_the_callers_and_what_is_there_does_not_count():
     ol.init(program, scope, limits=ol.Limits(parameter_bytes=0))
 
 
+def test_the_values_of_an_imported_module_do_not_count_since_it_holds_them():
+    model = ol.from_torch(torch.nn.Linear(3, 2), torch.ones(1, 3))
+    scope = ol.init(model.program, ol.Scope(), limits=ol.Limits(parameter_bytes=0))
+    assert scope["weight"].equal(model.scope["weight"])
+
+
 @pytest.mark.parametrize(
     ("kind", "attributes"),
     [
