@@ -27,8 +27,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Set up a process of the tests, whatever started it.
 
     Where several processes run the tests, each has one thread, and so have those that it starts, unless the environment says more. An
-    interrupt is heard: a shell has what it runs in the background ignore it, and so would whatever the tests start.
+    interrupt is heard: a shell has what it runs in the background ignore it, and so would whatever the tests start. What they start keeps
+    its byte code, as Python does unless it is told not to: each of hundreds would take a second to compile Oarlock.
     """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(config, "workerinput") and "OMP_NUM_THREADS" not in os.environ:

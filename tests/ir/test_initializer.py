@@ -1,6 +1,7 @@
 """Initial values in a file are checked before any is made."""
 
 import pytest
+import torch
 
 import oarlock as ol
 from oarlock.ir import Initializer
