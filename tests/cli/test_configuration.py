@@ -340,9 +340,6 @@ def test_evaluate_refuses_what_measures_nothing(place, prints, refuses):
     assert refuses("train", "runs/model-1").startswith(
         'ArgumentError: "runs/model-1" is a folder, and train takes a script or a saved program'
     )
-    assert refuses("infer", "runs/model-1", "--data", "table.csv").startswith(
-        'ArgumentError: "runs/model-1" is a folder, and infer takes a'
-    )
     assert refuses("evaluate", "runs/model-1", "--batch-size", 0) == "ArgumentError: evaluate: batch_size is a whole number from 1, not 0"
     columns = ("--columns", "x=width,height", "--columns", "kind=kind")
     told = prints("evaluate", "loss.safetensors", "--data", "table.csv:test", *columns)

@@ -144,6 +144,7 @@ def test_the_first_worker_alone_runs_the_script_and_saves(folders):
     assert printed[1] == ""
     status, printed = train(folders, "model.py", *how, *runs, "--epochs", "2")
     assert status == [0, 0], printed
+    assert load_run(first / "runs" / "sent").prediction == ol.load_model(first / "kind.safetensors").program.to_bytes()
     for folder in folders:
         (folder / "trains.py").write_text(MODEL.replace("SETTINGS", '{"hidden": 6}') + TRAINS.replace("runs/one", str(first / "runs/own")))
     status, printed = train(folders, "trains.py")

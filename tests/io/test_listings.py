@@ -5,7 +5,7 @@ import torch
 
 import oarlock as ol
 from oarlock.io.container import write_container
-from oarlock.io.listings import COLUMNS
+from oarlock.io.listings import COLUMNS, PREDICTION
 
 
 def two_inputs() -> tuple[ol.Var, ol.Scope]:
@@ -34,3 +34,23 @@ def test_a_file_lists_nothing_else(listed, tmp_path):
     with pytest.raises(ol.FormatError) as raised:
         ol.load_model(tmp_path / "file")
     assert raised.value.message == "oarlock.columns does not list columns for inputs of the program"
+
+
+def test_a_model_keeps_the_program_that_predicts_and_what_is_pruned_of_it_has_none(tmp_path):
+    both, scope = two_inputs()
+    ol.save_model(both, scope, tmp_path / "model")
+    model = ol.load_model(tmp_path / "model")
+    assert model.prediction is None
+    model.prediction = b"any bytes: nobody has asked for them yet"
+    ol.save_model(model, tmp_path / "kept")
+    assert ol.load_model(tmp_path / "kept").prediction == model.prediction
+    assert ol.load_model(both.name, tmp_path / "kept").prediction is None
+
+
+def test_a_program_that_predicts_is_bytes(tmp_path):
+    both, scope = two_inputs()
+    tensors = {name: scope[name] for name in scope} | {PREDICTION: torch.zeros(3, dtype=torch.bfloat16)}
+    write_container(tmp_path / "file", both.block.program.to_bytes(), tensors)
+    with pytest.raises(ol.FormatError) as raised:
+        ol.load_model(tmp_path / "file")
+    assert raised.value.message == "oarlock.prediction does not hold a program"

@@ -6,9 +6,11 @@ from typing import Annotated
 import numpy
 import typer
 
+from oarlock.cli.checkpoint_option import checkpoint_option, require_no_checkpoint
 from oarlock.cli.column_option import Columns
 from oarlock.cli.imported_operators import Imports
 from oarlock.cli.output_file import is_child
+from oarlock.cli.run_checkpoint import choose_checkpoint
 from oarlock.cli.untrusted_run import Untrusted
 from oarlock.datasets.by_name import open_source
 from oarlock.errors import ArgumentError
@@ -19,8 +21,6 @@ from oarlock.training.evaluation import evaluate as measure
 from oarlock.training.invocation import Invocation
 from oarlock.training.options import TrainOptions
 from oarlock.training.progress import format_metrics
-from oarlock.training.run_folder import load_run
-from oarlock.training.run_record import RunRecord
 
 __all__ = ["evaluate"]
 
@@ -36,20 +36,20 @@ def evaluate(
     columns: Columns = [],  # noqa: B006  typer copies it
     batch_size: Annotated[int, typer.Option(help="Rows that are computed at once.")] = 256,
     seed: Annotated[int | None, typer.Option(help="Of the parts of the data; the program's own, unless given.")] = None,
+    checkpoint: Annotated[str | None, checkpoint_option("newest")] = None,
     untrusted: Untrusted = False,
     imports: Imports = None,
 ) -> None:
     """Measure a model on data: its loss and metrics over all rows, as inference computes them. Nothing is trained or changed.
 
-    [bold]oarlock evaluate runs/one[/] measures the newest checkpoint of a run; --data and --columns are those of the run, unless given.
+    [bold]oarlock evaluate runs/one[/] measures the newest checkpoint of a run, [bold]--checkpoint best[/] that of its best epoch; --data
+    and --columns are those of the run, unless given.
     """
     configure_process(keep_memory=not is_child())
     asked = _options(path)
-    if path.is_dir() and untrusted:
-        raise ArgumentError("--untrusted is for a model file, not for a folder")
-    if path.is_dir():
-        RunRecord.read(path)  # which says what is there instead of a run
-    model = load_run(path) if path.is_dir() else load_model(path, untrusted=untrusted)
+    require_no_checkpoint(path, checkpoint)
+    chosen = choose_checkpoint(path, checkpoint or "newest", untrusted=untrusted) if path.is_dir() else None
+    model = load_model(path, untrusted=untrusted) if chosen is None else chosen.model
     name = data if data is not None else asked.validate
     if name is None:
         raise ArgumentError("nothing says what to measure on", hint="--data table.csv:test")
@@ -57,6 +57,8 @@ def evaluate(
     given = seed if seed is not None else asked.seed
     source = open_source(name, seed=model.program.seed if given is None else given, columns=columns or asked.columns, known=model.columns)
     found = measure(model, source, batch_size=batch_size)
+    if chosen is not None and checkpoint is not None:
+        typer.echo(chosen.said)
     typer.echo(f"{name}  " + format_metrics({label: value for label, value in found.items() if isinstance(value, float)}))
     for label, value in found.items():
         if isinstance(value, numpy.ndarray):

@@ -1,4 +1,4 @@
-"""`oarlock infer`: run a model file on data."""
+"""`oarlock infer`: run a model on data."""
 
 import io
 from pathlib import Path
@@ -10,28 +10,31 @@ from rich.console import Console
 from rich.markup import escape
 
 from oarlock import inference
+from oarlock.cli.checkpoint_option import checkpoint_option, require_no_checkpoint
 from oarlock.cli.column_option import Columns
 from oarlock.cli.images import draw_predictions
 from oarlock.cli.imported_operators import Imports
 from oarlock.cli.output_file import is_child, write
+from oarlock.cli.predicted_rows import format_rows
 from oarlock.cli.untrusted_run import Untrusted
 from oarlock.data.csv_file import format_csv
 from oarlock.data.program_inputs import ProgramInputs
 from oarlock.data.table import Table
 from oarlock.datasets.by_name import open_source
-from oarlock.errors import ArgumentError, MissingFileError
+from oarlock.errors import MissingFileError
 from oarlock.runtime.process import configure_process
 
 __all__ = ["infer"]
 
 
 def infer(
-    path: Annotated[Path, typer.Argument(metavar="MODEL.safetensors", help="A model file.")],
+    path: Annotated[Path, typer.Argument(metavar="RUN | MODEL.safetensors", help="The folder of a run, or a model file.")],
     data: Annotated[
         str, typer.Option(help="What to read: digits:test, another of `oarlock datasets`, a file of arrays or a table, a folder of images.")
     ],
     columns: Columns = [],  # noqa: B006  typer copies it
     seed: Annotated[int | None, typer.Option(help="Which split of a bundled data set; the model's own seed, unless given.")] = None,
+    checkpoint: Annotated[str | None, checkpoint_option("best")] = None,
     output: Annotated[Path | None, typer.Option(help="Save what is predicted: predicted.csv, or a .npy file.")] = None,
     untrusted: Untrusted = False,
     imports: Imports = None,
@@ -39,23 +42,30 @@ def infer(
     """Run a model on data, without the Python that trained it.
 
     A model that `oarlock train` has saved knows the columns of its table, and finds them by their names, whatever their order. Where the
-    data has a [bold]label[/], its accuracy is printed; images are drawn beside what was read.
+    data has a [bold]label[/], its accuracy is printed; images are drawn beside what was read, and up to 20 other rows are printed.
+
+    [bold]oarlock infer runs/one[/] predicts by the best checkpoint of a run; [bold]oarlock prune runs/one -o model.safetensors[/] makes a
+    model file of it.
     """
-    if path.is_dir():
-        raise ArgumentError(
-            f'"{path}" is a folder, and infer takes a model file',
-            hint=f"oarlock evaluate {path} measures a run; oarlock train --save, and ol.save_model(predict, ...), save what predicts",
-        )
+    require_no_checkpoint(path, checkpoint)
     if output is not None and not output.absolute().parent.is_dir():
         raise MissingFileError(f'there is no folder "{output.parent}"')
     configure_process(keep_memory=not is_child())
-    model = inference.load_model(path, untrusted=untrusted)
+    if path.is_dir():
+        from oarlock.cli.run_checkpoint import choose_checkpoint, predicting
+
+        trained, said = choose_checkpoint(path, checkpoint or "best", untrusted=untrusted)
+        model = predicting(trained, path)
+    else:
+        model, said = inference.load_model(path, untrusted=untrusted), None
     table = open_source(data, seed=model.program.seed if seed is None else seed, columns=columns, known=model.columns).rows
     assert isinstance(table, Table)
     arrays: dict[str, Any] = table.whole()
     feed = ProgramInputs.of(model.program).feed(arrays, table.numbers, rounds=table.rounds)
     predicted = inference.infer(model, feed)
     console = Console(highlight=False, soft_wrap=True)
+    if said is not None:
+        console.print(said, markup=False)
     if output is not None:
         write(output, _written(predicted, model, as_csv=output.suffix.lower() == ".csv"))
         console.print(f"saved {output}", markup=False)
@@ -64,13 +74,18 @@ def infer(
             console.print(f"{label}  {value.dtype}{list(value.shape)}", markup=False)
         return
     labels = arrays.get("label")
+    is_drawn = labels is not None and predicted.ndim == 2 and "image" in arrays
+    rows = None if output is not None or is_drawn else format_rows(next(iter(model.program.targets)), predicted, labels)
+    if rows is not None:
+        console.print(rows, markup=False)
     if labels is None or predicted.ndim != 2:
-        console.print(f"predicted {predicted.dtype}{list(predicted.shape)}", markup=False)
+        if rows is None:
+            console.print(f"predicted {predicted.dtype}{list(predicted.shape)}", markup=False)
         return
     read = predicted.argmax(1)
     part = data.partition(":")[2] or "data"
     console.print(f"{part} accuracy {(read == labels).mean() * 100:.1f} %")
-    if "image" in arrays:
+    if is_drawn:
         console.print()
         draw_predictions(console, arrays["image"], labels, read, predicted.max(1))
     name = escape(str(path))

@@ -10,7 +10,7 @@ import typer
 
 from oarlock.cli.train_call import refuse_arguments, require_folder_of, require_program_file, resumed, stopped, train_model
 from oarlock.errors import ArgumentError
-from oarlock.io.model import save_model
+from oarlock.io.model import program_of, save_model
 from oarlock.ir.var import Var
 from oarlock.optimizer.by_name import optimizer_from
 from oarlock.optimizer.optimizer import Optimizer
@@ -83,6 +83,7 @@ def _train_model(path: Path, model: ScriptModel, options: TrainOptions, invocati
         model.cost, optimizer=_optimizer(options, model.optimizer), show=model.show,
         batch_size=options.batch_size, epochs=options.epochs, backend=options.backend
     )  # fmt: skip
+    made.prediction = None if predict is None else program_of(predict).to_bytes()  # for checkpoints: the cost need not compute it
 
     def save(result: TrainingResult) -> None:
         if options.save is not None and predict is not None:

@@ -14,7 +14,7 @@ import torch
 
 from oarlock.errors import ArgumentError, FormatError, TrainingProgramError, UndefinedVarError, UnsetVarError
 from oarlock.io.container import as_declared, read_container, write_container
-from oarlock.io.listings import COLUMNS, FROZEN, listing, read_columns, read_frozen
+from oarlock.io.listings import COLUMNS, FROZEN, PREDICTION, listing, listings_of, read_columns, read_frozen, read_prediction
 from oarlock.ir.location import here
 from oarlock.ir.names import COUNTER, DRAWS
 from oarlock.ir.operation import Role
@@ -37,13 +37,14 @@ from oarlock.runtime.scope import Scope, frozen_in
 from oarlock.suggestions import did_you_mean, list_names
 from oarlock.tensor.dtype import from_torch
 
-__all__ = ["Model", "infer", "load_model", "read_model", "save_model", "scope_of", "values_of"]
+__all__ = ["Model", "infer", "load_model", "program_of", "read_model", "save_model", "scope_of", "values_of"]
 
 
 @dataclass
 class Model:
     """A program, and a scope that holds its parameters and state; `limits` of its runs, where a stranger wrote it; and the `columns` of
-    the table that inputs were fed from, where they are known.
+    the table that inputs were fed from, where they are known. A training program may have a `prediction` beside it: the bytes of the
+    program that predicts by the same parameters.
     """
 
     program: Program
@@ -51,6 +52,7 @@ class Model:
     catalogue: Catalogue = field(default=standard, repr=False)
     limits: RunLimits | None = field(default=None, repr=False)
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict, repr=False)
+    prediction: bytes | None = field(default=None, repr=False)
     executor: Executor = field(init=False, repr=False)
     sessions: dict[str, Any] = field(init=False, repr=False, default_factory=dict)  # of other runtimes, by backend
 
@@ -129,7 +131,7 @@ def save_model(target: object = None, *arguments: object, columns: FedColumns | 
     arguments = _in_order(*_SAVE, arguments, keywords)
     path, parameters = arguments[-1], target
     if len(arguments) > 1:
-        program, parameters = _program_of(target), arguments[-2]
+        program, parameters = program_of(target), arguments[-2]
         if len(arguments) == 3:
             check_feed(program, _only_inputs(program, arguments[0]), set(program.main.inputs), CPUPlace())
     if program is None:
@@ -142,7 +144,7 @@ def save_model(target: object = None, *arguments: object, columns: FedColumns | 
     tensors, inputs = values_of(program, scope), {var.name for var in program.main.inputs}
     known = getattr(target, "columns", None) if columns is None else columns
     listed = {name: list(names) for name, names in (known or {}).items() if name in inputs}
-    write_container(path, program.to_bytes(), tensors | ({COLUMNS: listing(listed)} if listed else {}))
+    write_container(path, program.to_bytes(), tensors | listings_of(listed, getattr(target, "prediction", None)))
 
 
 def values_of(program: Program, scope: Scope, *, lent: bool = True, wanted: Sequence[Var] | None = None) -> dict[str, torch.Tensor]:
@@ -192,7 +194,7 @@ def _value(var: Var, scope: Scope, *, lent: bool = True) -> torch.Tensor:
     return require_declared(var, found.value) if lent else held
 
 
-def _program_of(target: object) -> Program:
+def program_of(target: object) -> Program:
     """The program to write for a target: itself, or pruned to the variables."""
     if isinstance(target, Program):
         require_targets(target.targets)
@@ -329,12 +331,12 @@ def read_model(
         scope.var(name).give(tensor, own=True)
     own(program, scope, states_of(program))
     frozen = read_frozen(tensors.pop(FROZEN, None), _estimable(program))
-    columns = read_columns(tensors.pop(COLUMNS, None), program)
+    columns, prediction = read_columns(tensors.pop(COLUMNS, None), program), read_prediction(tensors.pop(PREDICTION, None))
     for name in _estimable(program):
         scope.var(name).estimated = name not in frozen
     for name in tensors:
         raise FormatError(f"the file holds {json.dumps(name[:80])}, which its program does not declare")
-    return Model(program, scope, catalogue, RunLimits() if untrusted else None, columns)
+    return Model(program, scope, catalogue, RunLimits() if untrusted else None, columns, prediction)
 
 
 def _refuse_training(program: Program) -> None:

@@ -88,7 +88,7 @@ def read_sample(run: RunRecord, *, untrusted: bool = False) -> Sample | None:
     columns: dict[str, numpy.ndarray] = {}
     try:
         columns = _read_columns(path, untrusted)
-        chosen = _chosen(run)
+        chosen = run.best_checkpoint
         if chosen is None:
             return Sample(part, columns, fault="the run has no checkpoint yet")
         return _predict(part, columns, chosen, untrusted)
@@ -129,13 +129,6 @@ def _classes(scores: numpy.ndarray, kind: str) -> tuple[numpy.ndarray, numpy.nda
 
 def _are_one_hot(values: numpy.ndarray) -> bool:
     return values.ndim > 1 and values.shape[-1] > 1 and bool((values.sum(-1) == 1).all() and ((values == 0) | (values == 1)).all())
-
-
-def _chosen(run: RunRecord) -> CheckpointRecord | None:
-    """The checkpoint of the best epoch, where it is kept; else the newest one."""
-    whole = [checkpoint for checkpoint in run.checkpoints if checkpoint.is_whole]
-    best = None if run.judged_by is None else run.best(run.judged_by)
-    return next((checkpoint for checkpoint in whole if best is not None and checkpoint.step == best.step), whole[-1] if whole else None)
 
 
 def _read_columns(path: Path, untrusted: bool) -> dict[str, numpy.ndarray]:

@@ -19,7 +19,7 @@ from oarlock.data.program_inputs import Feed
 from oarlock.errors import FormatError, MissingFileError, OarlockError, ProgramError, ScopeError, WriteError
 from oarlock.io.atomic_write import write_file
 from oarlock.io.container import PROGRAM
-from oarlock.io.listings import COLUMNS, listing
+from oarlock.io.listings import as_tensor, listings_of
 from oarlock.io.model import Model, values_of
 from oarlock.ir.content_hash import content_hash
 from oarlock.ir.diff import diff_programs
@@ -105,6 +105,7 @@ class RunFolder:
         self._lock = FolderLock(self.path)
         self._saved = -1  # the step of the checkpoint that was begun last
         self.columns: Mapping[str, Sequence[str]] = {}  # of a table, that inputs are fed from
+        self.prediction: bytes | None = None  # the program that predicts, where it is known
         self.about: dict[str, Any] = {}  # what the run is, once it has begun
         self._made: list[Path] = []
         self._steps: list[tuple[tuple[str, ...], tuple[Any, ...]]] = []  # that are noted, and not logged yet: labels, and all numbers
@@ -307,9 +308,7 @@ class RunFolder:
         now = program.serial, program.revision, program.training
         if self._program is None or self._program.now != now:
             wanted = [var for var in program.persistables() if var.name not in self.shares.names]
-            listed = {COLUMNS: listing(self.columns)} if self.columns else {}
-            data = torch.frombuffer(bytearray(program.to_bytes()), dtype=torch.uint8)
-            self._program = _Saved(now, {PROGRAM: data, **listed}, wanted)
+            self._program = _Saved(now, {PROGRAM: as_tensor(program.to_bytes())} | listings_of(self.columns, self.prediction), wanted)
         request = {"folder": self._absolute, "step": state.steps, "keep": self.run.keep, "best": best}
         request |= {"parts": self.shares.files[1:], "to_come": checkpoint_writing.TO_COME}
         try:

@@ -110,6 +110,13 @@ class RunRecord:
         labels = [label for record in (*self.history[-1:], *self.validations[-1:]) for label in record.values]
         return next((label for label in ("validation loss", "loss", *labels) if label in labels), None)
 
+    @property
+    def best_checkpoint(self) -> CheckpointRecord | None:
+        """The checkpoint of the best epoch, where it is kept; else the newest one that is whole."""
+        whole = [checkpoint for checkpoint in self.checkpoints if checkpoint.is_whole]
+        best = None if self.judged_by is None else self.best(self.judged_by)
+        return next((checkpoint for checkpoint in whole if best is not None and checkpoint.step == best.step), whole[-1] if whole else None)
+
     def best(self, label: str) -> EpochRecord | ValidationRecord | None:
         """The epoch with the least value of a measure, or the greatest where that is better; the first of those that are alike.
         Of a run that is validated every so many steps, one of those validations.

@@ -135,6 +135,7 @@ def train(
         saved, state = (None if folder is None else folder.find_saved()) or (None, None)
         if saved is not None and scope is not None:
             raise ArgumentError(f'"{folder.path}" holds a run already, which has its parameters; scope is for a new one')  # type: ignore[union-attr]
+        prediction = getattr(cost, "prediction", None) or getattr(saved, "prediction", None)
         if isinstance(cost, Var):
             drive = driven(own if batch_size is None else batch_size, epochs, backend)
             executor = Executor(place, backend=require_backend(drive.backend))
@@ -156,6 +157,7 @@ def train(
             drive, executor = _driven_on(cost, place, epochs, backend)
         if folder is not None:
             require_loggable(program.targets)
+            folder.prediction = prediction
             fed = {var.name for var in program.main.inputs}
             folder.columns = {name: taken for name, taken in columns_of(getattr(source, "rows", None)).items() if name in fed}
         batches = open_batches(source, program, drive.batch_size, worker=worker)
