@@ -107,9 +107,9 @@ def test_evaluate_measures_the_newest_checkpoint_unless_told_otherwise(run, prin
     newest = prints("evaluate", "runs/model-1")
     assert newest.startswith("table.csv:test  loss ")
     assert prints("evaluate", "runs/model-1", "--checkpoint", "newest") == (
-        newest + f"step {steps(run)[-1]} of runs/model-1, the newest checkpoint\n"
+        f"step {steps(run)[-1]} of runs/model-1, the newest checkpoint\n" + newest
     )
-    best, said = prints("evaluate", "runs/model-1", "--checkpoint", "best").splitlines()
+    said, best = prints("evaluate", "runs/model-1", "--checkpoint", "best").splitlines()
     assert said == f"step {steps(run)[-3]} of runs/model-1, the best checkpoint"
     assert best != newest.rstrip()
 
@@ -140,7 +140,7 @@ def test_what_a_run_does_not_have_is_refused(run, prints, refuses):
     for verb, *words in (["infer", "--data", "few.csv"], ["evaluate"], ["prune", "-o", "none.safetensors"]):
         assert refuses(verb, "runs/model-1", *words, "--checkpoint", 7777) == (
             'MissingFileError: "runs/model-1" keeps no checkpoint of step 7777\n'
-            f"  it has those of {there}\n"
+            f"      it has those of {there}\n"
             "  Try: --checkpoint best, or newest    (oarlock explain MissingFileError)"
         )
         assert refuses(verb, "runs/model-1", *words, "--checkpoint", "last") == (
@@ -153,7 +153,7 @@ def test_what_a_run_does_not_have_is_refused(run, prints, refuses):
         assert refuses(verb, "runs", *words).startswith('MissingFileError: "runs" is no folder of a run: it has no run.json\n')
     assert refuses("prune", "last.safetensors", "-o", "none.safetensors") == (
         'ArgumentError: nothing says what to keep of the model file "last.safetensors"\n'
-        "  it computes predict\n"
+        "      it computes predict\n"
         "  Try: oarlock prune last.safetensors predict --output none.safetensors    (oarlock explain ArgumentError)"
     )
     newest = max((run / "checkpoints").iterdir()) / "model.safetensors"

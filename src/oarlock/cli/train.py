@@ -93,7 +93,8 @@ def train(
 
     [bold]oarlock train model.py --data table.csv:train --validate table.csv:test --columns label=kind --columns "x=*" --optimizer adam[/]
 
-    The script calls [bold]cost[/] what is lowered, [bold]show[/] a dict of what is measured, [bold]predict[/] what --save saves.
+    The script calls [bold]cost[/] what is lowered, [bold]show[/] a dict of what is measured, [bold]predict[/] what --save saves and
+    `oarlock infer runs/model-1` computes.
 
     A script that trains by itself; what follows its name is the script's own:
 
