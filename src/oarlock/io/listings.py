@@ -1,4 +1,4 @@
-"""What a model file holds beside its tensors: lists, each as JSON in a tensor of bytes, and the program that predicts."""
+"""Contents of a model file beside its tensors: lists, each as JSON in a tensor of bytes, and the program that predicts."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
