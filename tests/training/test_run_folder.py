@@ -315,9 +315,9 @@ def test_a_checkpoint_leaves_the_values_of_the_run_where_they_are(tmp_path):
 def test_the_log_spells_labels_and_numbers_as_json_does(tmp_path):
     with RunFolder(ol.training.Run(tmp_path / "run")) as folder:
         folder._log = open(tmp_path / "log", "w")  # noqa: SIM115
-        folder.step(3, 1, 32, {'a "loss"': 1e-7, "ö": float("nan")})
-        folder.step(4, 1, 32, {'a "loss"': 1e-7, "ö": 2.0})
+        folder.step(3, 1, 32, {'a "loss", %d': 1e-7, "ö": float("nan")})
+        folder.step(4, 1, 32, {'a "loss", %d': 1e-7, "ö": 2.0})
     lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     assert [line.pop("time") > 1e9 for line in lines] == [True, True]
-    assert lines[1] == {"step": 4, "epoch": 1, "rows": 32, 'a "loss"': 1e-7, "ö": 2.0}
+    assert lines[1] == {"step": 4, "epoch": 1, "rows": 32, 'a "loss", %d': 1e-7, "ö": 2.0}
     assert numpy.isnan(lines[0]["ö"])
