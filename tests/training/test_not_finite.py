@@ -335,3 +335,11 @@ def test_a_parameter_that_was_not_finite_before_the_run_stops_nothing():
     scope = ol.Scope()
     scope.set("h.b", numpy.array([0.0, 1.0, 2.0, -math.inf], "float32"))
     assert ol.train(cost, {"x": X}, batch_size=5, epochs=2, scope=scope, progress=False).steps == 16
+
+
+def test_a_run_that_fails_logs_why_and_does_not_say_how_to_go_on(tmp_path):
+    with pytest.raises(ol.NotFiniteError) as raised, ol.Program(seed=1):
+        ol.train(table(), TABLE, batch_size=3, run=tmp_path / "run", progress=False)
+    record = ol.training.RunRecord.read(tmp_path / "run")
+    assert (record.state, record.log.failed) == ("failed", raised.value.message)
+    assert not hasattr(raised.value, "__notes__")

@@ -65,6 +65,7 @@ def test_the_best_run_is_first_where_that_is_asked_for(folder):
     write(folder / "d", [0.1], validated=False)
     by_loss = RunComparison.read([folder]).ordered_by("loss")
     assert [run.name for run in by_loss.runs] == ["d", "a", "b", "c"]
+    assert [run.name for run in by_loss.ordered_by("best loss").runs] == ["d", "a", "b", "c"]
     by_accuracy = RunComparison.read([folder]).ordered_by("validation accuracy")
     assert [run.name for run in by_accuracy.runs] == ["a", "b", "c", "d"]
     with pytest.raises(ol.ArgumentError, match='^no run measured "speed"') as raised:
@@ -75,11 +76,30 @@ def test_the_best_run_is_first_where_that_is_asked_for(folder):
 def test_the_command_lists_them(folder):
     head, a, b, c, alike = shown(folder)
     assert " ".join(head) == "run program state batch_size config.lr config.name seed epochs step time loss validation accuracy best loss"
-    assert a == ["a", "abababab", "finished", "8", "0.1", "x", "3/3", "30", "0.3", "*", "0.7", "*", "0.2,", "epoch", "2"]
+    assert a == ["a", "abababab", "finished", "8", "0.1", "x", "3/3", "30", "0.3", "*", "0.7", "*", "0.2,", "epoch", "2", "*"]
     assert b == ["b", "cdcdcdcd", "stopped", "16", "0.2", "x", "1/3", "10", "0.4", "0.6", "0.4,", "epoch", "1"]
     assert c == ["c", "abababab", "stopped", "8", "1", "0/3", "0"]
     assert alike == ["the", "same", "program:", "a,", "c"]
     assert [line[0] for line in shown(folder / "b", folder / "a", "--by", "loss")] == ["run", "a", "b"]
+
+
+def test_the_star_of_the_best_epoch_is_not_always_that_of_the_last(tmp_path):
+    write(tmp_path / "once", [0.1, 0.9])
+    write(tmp_path / "now", [0.5, 0.4])
+    once, now = shown(tmp_path / "once", tmp_path / "now")[1:3]
+    assert (once[-1], once.count("*")) == ("*", 1)
+    assert (now[-1], now.count("*")) == ("2", 2)
+
+
+def test_a_run_that_failed_says_why_until_it_has_gone_on(folder):
+    with open(folder / "b/metrics.jsonl", "a") as log:
+        log.write('{"step": 12, "failed": "\\"loss\\" is inf at step 13"}\n')
+    lines = shown(folder)
+    assert [line[2] for line in lines[1:4]] == ["finished", "failed", "stopped"]
+    assert " ".join(lines[4]) == 'b failed: "loss" is inf at step 13'
+    with open(folder / "b/metrics.jsonl", "a") as log:
+        log.write('{"step": 12, "epochs": 3, "environment": {}}\n')
+    assert shown(folder)[2][2] == "stopped"
 
 
 def test_in_a_narrow_terminal_runs_are_columns(folder):

@@ -19,6 +19,7 @@ import oarlock as ol
 from oarlock.io.tensor_file import TensorFile
 from oarlock.training import checkpoint, checkpoint_process, checkpoint_writing
 from oarlock.training.folder_lock import is_running
+from oarlock.training.metric_log_writing import MetricLogWriter
 from oarlock.training.run_folder import RunFolder
 from oarlock.training.sample import sample_of
 
@@ -100,8 +101,6 @@ def test_a_run_of_another_program_is_refused_and_the_folder_stays_as_it_is(tmp_p
 
 
 def test_a_folder_is_of_one_run_at_a_time(tmp_path):
-    from oarlock.training.run_folder import RunFolder
-
     with (
         RunFolder(ol.training.Run(tmp_path / "run")),
         pytest.raises(ol.WriteError, match="belongs to a run that another process has not ended"),
@@ -313,10 +312,11 @@ def test_a_checkpoint_leaves_the_values_of_the_run_where_they_are(tmp_path):
 
 
 def test_the_log_spells_labels_and_numbers_as_json_does(tmp_path):
-    with RunFolder(ol.training.Run(tmp_path / "run")) as folder:
-        folder._log = open(tmp_path / "log", "w")  # noqa: SIM115
-        folder.step(3, 1, 32, {'a "loss", %d': 1e-7, "ö": float("nan")})
-        folder.step(4, 1, 32, {'a "loss", %d': 1e-7, "ö": 2.0})
+    log = MetricLogWriter(tmp_path / "log")
+    log.begin(0)
+    log.step(3, 1, 32, {'a "loss", %d': 1e-7, "ö": float("nan")})
+    log.step(4, 1, 32, {'a "loss", %d': 1e-7, "ö": 2.0})
+    log.close()
     lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     assert [line.pop("time") > 1e9 for line in lines] == [True, True]
     assert lines[1] == {"step": 4, "epoch": 1, "rows": 32, 'a "loss", %d': 1e-7, "ö": 2.0}

@@ -25,7 +25,8 @@ def runs(
     """List runs, and compare them: how far each is and how long it took, in which settings they differ, what the last epoch measured, and
     which epoch was the best one.
 
-    Of each measure, the best value has a star. Runs of one program are named below. In a narrow terminal each run is a column.
+    Of each measure, the best value has a star. Below, it is said why a run failed, and which are runs of one program. In a narrow terminal
+    each run is a column.
     """
     given = folders or [Path("runs")]
     found = RunComparison.read(given)
@@ -39,6 +40,9 @@ def runs(
         rows = _rows(found)
         turned = [list(column) for column in zip(*rows, strict=True)]
         console.print(_table(turned if _width(turned) <= console.width < _width(rows) else rows))
+    for run in found.runs:
+        if run.state == "failed":
+            console.print(Text(f"{visible(run.name)} failed: {visible(run.log.failed)}", style="red"))
     for path, error in found.broken.items():
         console.print(Text(f"{visible(path.name)}: {error.message}", style="red"))
     if len(found.programs) > 1 and len(found.programs) < len(found.runs):
@@ -52,6 +56,7 @@ def _rows(found: RunComparison) -> list[list[str]]:
     head = ["run", "program", "state", *found.settings, "epochs", "step", "time", *found.labels]
     rows = [[*head, *([] if judged is None else [f"best {judged}"])]]
     winners = {label: found.winner(label) for label in found.labels}
+    best_run = None if judged is None else found.winner_of_best(judged)
     for number, run in enumerate(found.runs):
         last, best = latest_values(run), None if judged is None else run.best(judged)
         epochs = run.history[-1].epoch if run.history else 0
@@ -59,7 +64,7 @@ def _rows(found: RunComparison) -> list[list[str]]:
         row += [f"{epochs}/{run.epochs}", f"{run.steps}", seconds_text(run.log.seconds) or ""]
         row += [f"{format_number(last[label])}{' *' * (winners[label] is run)}" if label in last else "" for label in found.labels]
         if judged is not None:
-            row.append("" if best is None else f"{format_number(best.values[judged])}, epoch {best.epoch}")
+            row.append("" if best is None else f"{format_number(best.values[judged])}, epoch {best.epoch}{' *' * (best_run is run)}")
         rows.append(row)
     return [[visible(cell) for cell in row] for row in rows]
 

@@ -31,7 +31,7 @@ __all__ = ["draw_report"]
 _STYLE = (Path(__file__).parent / "report.css").read_text(encoding="utf-8")
 _SCRIPT = (Path(__file__).parent / "report.js").read_text(encoding="utf-8")
 _LARGEST_READ = 256 * 2**20  # bytes of a checkpoint that is read for its program, which has the author's lines
-_STATES = {"finished": "finished", "running": "running", "stopped": "stopped; oarlock resume goes on with it"}
+_STATES = {"finished": "finished", "running": "running", "stopped": "stopped; oarlock resume goes on with it", "failed": "failed"}
 
 
 def draw_report(run: "RunRecord | str | os.PathLike[str]", *, log: bool = False, smooth: float = SMOOTH, untrusted: bool = False) -> str:
@@ -90,9 +90,10 @@ def _head(run: RunRecord, program: Program | None) -> str:
         if best is not None:
             tiles.append((f"best {label}", f"{format_number(best.values[label])} <small>epoch {best.epoch}</small>"))
     drawn = "".join(f"<div><dt>{text(name)}</dt><dd>{value}</dd></div>" for name, value in tiles)
+    failed = f'<p class="note">{text(run.log.failed)}</p>' if run.state == "failed" else ""
     skipped = f'<p class="note">{run.log.skipped:,} lines of its log cannot be read.</p>' if run.log.skipped else ""
     return (
-        f'<header><h1>{text(run.name)}</h1><p class="state {run.state}">{_STATES[run.state]}</p>'
+        f'<header><h1>{text(run.name)}</h1><p class="state {run.state}">{_STATES[run.state]}</p>{failed}'
         f'<dl class="tiles">{drawn}</dl>{skipped}</header>\n'
     )
 

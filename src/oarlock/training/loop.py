@@ -99,7 +99,9 @@ class Loop:
         self.shares.take(self.scope)
         try:
             result = self._run(steps, display)
-        except (Interrupted, NotFiniteError):
+        except (Interrupted, NotFiniteError) as raised:
+            if isinstance(raised, NotFiniteError) and self.folder is not None:
+                self.folder.fail(self.result.steps, raised.message)
             if self.ends_together:
                 self.shares.join(self.scope)
             raise
@@ -192,7 +194,7 @@ class Loop:
             self.loss.warn(values, batch.feed, step=step, epoch=epoch)
         display.step(epoch=epoch, rows=batch.rows, means=means)
         if folder is not None:
-            folder.step(step, epoch, batch.rows, numbers)
+            folder.log.step(step, epoch, batch.rows, numbers)
         if self.loggers:
             self.loggers.log(step, "train", numbers)
         if self.on_step is not None:

@@ -15,14 +15,16 @@ from oarlock.errors import ArgumentError, LimitError
 from oarlock.io.files import open_file
 from oarlock.training.records import EpochRecord, ValidationRecord
 
-__all__ = ["MetricLog", "Session", "read_log", "require_loggable"]
+__all__ = ["LOG", "MetricLog", "Session", "read_log", "require_loggable"]
 
 _LARGEST = 4 * 2**30  # bytes of a log
 _LONGEST = 2**16  # characters of a line
 _LABELS = 200  # of a run
 _LATEST = 1e12  # seconds since 1970
 _NAMES = {"step", "epoch", "rows", "time"}  # of a line about a step, which are no measures
-_KINDS = {"training", "validation", "environment", "ended"}  # names that say what another line is about
+LOG = "metrics.jsonl"
+_LONGEST_REASON = 300  # letters
+_KINDS = {"training", "validation", "environment", "ended", "failed"}  # names that say what another line is about
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,8 @@ class MetricLog:
     """The content of a log, its newest word for each step. `skipped` lines cannot be read, one cut short at the end left out.
 
     `steps`, `rows` and `times` belong together, float64[n]: times are seconds since 1970, NaN in logs that do not say them.
-    `measured` holds the steps and the values of each measure by its label, each float64 of one length.
+    `measured` holds the steps and the values of each measure by its label, each float64 of one length. `failed` says why the run stopped by
+    itself, if it did so and has not gone on.
     """
 
     steps: numpy.ndarray
@@ -52,6 +55,7 @@ class MetricLog:
     epoch_times: dict[int, float] = field(default_factory=dict)
     sessions: list[Session] = field(default_factory=list)
     is_ended: bool = False
+    failed: str = ""
     skipped: int = 0
 
     @property
@@ -127,7 +131,7 @@ class _Reader:
         self.validations: dict[int, ValidationRecord] = {}
         self.epoch_times: dict[int, float] = {}
         self.sessions: list[Session] = []
-        self.is_ended = False
+        self.is_ended, self.failed = False, ""
         self.skipped = self.torn = 0
         self.labels: set[str] = set()
 
@@ -155,7 +159,7 @@ class _Reader:
             environment = {str(name): str(value)[:200] for name, value in list(told.items())[:50]}
             epochs = entry.get("epochs")
             self.sessions.append(Session(step, time, epochs if type(epochs) is int and 0 <= epochs < 2**32 else None, environment))
-            self.is_ended = False
+            self.is_ended, self.failed = False, ""
         elif "training" in entry or "validation" in entry:
             number, training, validation = entry.get("epoch"), _numbers(entry.get("training")), _numbers(entry.get("validation"))
             self._know({*training, *validation})
@@ -166,6 +170,8 @@ class _Reader:
                 self.validations[step] = ValidationRecord(number, validation, step)
         elif "ended" in entry:
             self.is_ended = entry["ended"] is True
+        elif "failed" in entry:
+            self.failed = str(entry["failed"])[:_LONGEST_REASON]
         elif "rows" in entry:
             self.is_ended = False
             self.steps.append(step)
@@ -195,7 +201,7 @@ class _Reader:
         epochs = [self.epochs[number] for number in sorted(self.epochs)]
         validations = [self.validations[step] for step in sorted(self.validations)]
         found = MetricLog(steps[newest], rows[newest], times[newest], measured, epochs, validations, self.epoch_times, self.sessions)
-        found.is_ended, found.skipped = self.is_ended, self.skipped
+        found.is_ended, found.failed, found.skipped = self.is_ended, self.failed, self.skipped
         return found
 
 

@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from oarlock.errors import NotFiniteError
 from oarlock.training.metrics import Means
 
 _BETWEEN = 0.1  # seconds: a bar that moves more often takes its time from short steps
@@ -47,7 +48,7 @@ def select_display(console: Console | None = None, *, kind: Literal["live", "pla
 
 @contextlib.contextmanager
 def announced(folder: Path, display: "Display", is_over: Callable[[], bool]) -> Iterator[None]:
-    """Say first where a run is kept, and last how it goes on; after an interrupt or an error in a note, which is printed below it."""
+    """Say first where a run is kept, and last how it goes on, if it does; after an interrupt or an error in a note, printed below it."""
     name = shlex.quote(str(folder))
     following = f"oarlock resume {name}"
     console = display.console if isinstance(display, LiveDisplay | PlainDisplay) else None
@@ -55,6 +56,8 @@ def announced(folder: Path, display: "Display", is_over: Callable[[], bool]) -> 
         console.print(f"run {folder}", highlight=False, markup=False, soft_wrap=True)
     try:
         yield
+    except NotFiniteError:  # to go on would end so again
+        raise
     except BaseException as error:
         error.add_note(f"Next: {following}")
         raise

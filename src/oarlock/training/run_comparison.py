@@ -74,14 +74,25 @@ class RunComparison:
 
     def winner(self, label: str) -> RunRecord | None:
         """The run whose last value of a measure is the best; None where only one has it, or several are alike."""
-        values = [(run, latest_values(run).get(label, math.nan)) for run in self.runs]
+        return self._winner(label, [(run, latest_values(run).get(label, math.nan)) for run in self.runs])
+
+    def winner_of_best(self, label: str) -> RunRecord | None:
+        """The run with the best value of a measure after any of its epochs; None where only one has it, or several are alike."""
+        bests = [(run, run.best(label)) for run in self.runs]
+        return self._winner(label, [(run, math.nan if best is None else best.values[label]) for run, best in bests])
+
+    def _winner(self, label: str, values: list[tuple[RunRecord, float]]) -> RunRecord | None:
         finite = [value for _, value in values if not math.isnan(value)]
         best = (max if higher_is_better(label) else min)(finite, default=None)
         found = [run for run, value in values if value == best]
         return found[0] if len(found) == 1 and len(finite) > 1 else None
 
     def ordered_by(self, label: str) -> "RunComparison":
-        """The runs with the best value of a measure first, and those without it last. Raises ArgumentError where none has it."""
+        """The runs with the best value of a measure first, and those without it last; "best loss" is "loss".
+
+        Raises ArgumentError where none has it.
+        """
+        label = label if label in self.labels else label.removeprefix("best ")
         if label not in self.labels:
             raise ArgumentError(f'no run measured "{label}"', given=[f"there are: {', '.join(self.labels) or 'none'}"])
         sign = -1 if higher_is_better(label) else 1

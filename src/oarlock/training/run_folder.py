@@ -3,14 +3,12 @@
 import contextlib
 import hashlib
 import json
-import math
 import os
-import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -43,6 +41,8 @@ from oarlock.training.checkpoint_process import CheckpointWriter
 from oarlock.training.configuration import format_toml
 from oarlock.training.description import describe_environment, describe_run
 from oarlock.training.folder_lock import LOCK, FolderLock
+from oarlock.training.metric_log import LOG
+from oarlock.training.metric_log_writing import MetricLogWriter
 from oarlock.training.metrics import without_means
 from oarlock.training.records import EpochRecord, TrainingResult, ValidationRecord
 from oarlock.training.sample import sample_of
@@ -51,9 +51,8 @@ from oarlock.training.shares import MODEL, Shares, load_checkpoint
 
 __all__ = ["Run", "RunFolder", "load_run"]
 
-_ABOUT, _CONFIGURATION, _LOG, _CHECKPOINTS = "run.json", "config.toml", "metrics.jsonl", "checkpoints"
+_ABOUT, _CONFIGURATION, _CHECKPOINTS = "run.json", "config.toml", "checkpoints"
 _STATE = "state.json"
-_AT_ONCE = 64  # steps that are logged by one call
 
 
 @dataclass(frozen=True)
@@ -84,12 +83,6 @@ class _Saved(NamedTuple):
     wanted: list[Var]
 
 
-def _pattern(labels: Sequence[str]) -> str:
-    """The line of a step in the log, as JSON, for `%`: it has the step, the epoch, the rows, a number for each label, and the time."""
-    spelled = "".join([f"{json.dumps(label).replace('%', '%%')}: %r, " for label in labels])
-    return f'{{"step": %d, "epoch": %d, "rows": %d, {spelled}"time": %.6f}}'
-
-
 class RunFolder:
     """The folder of one run, locked while it is open. It closes itself as a context manager; the last checkpoint is written by then."""
 
@@ -101,16 +94,13 @@ class RunFolder:
         self.shares = Shares()  # of the state, that each of several workers keeps and saves
         self._writer = CheckpointWriter(self.path / LOCK)
         self._copy = CheckpointCopy(self._writer)
-        self._log: IO[str] | None = None
+        self.log = MetricLogWriter(self.path / LOG)
         self._lock = FolderLock(self.path)
         self._saved = -1  # the step of the checkpoint that was begun last
         self.columns: Mapping[str, Sequence[str]] = {}  # of a table, that inputs are fed from
         self.prediction: bytes | None = None  # the program that predicts, where it is known
         self.about: dict[str, Any] = {}  # what the run is, once it has begun
         self._made: list[Path] = []
-        self._steps: list[tuple[tuple[str, ...], tuple[Any, ...]]] = []  # that are noted, and not logged yet: labels, and all numbers
-        self._labels: tuple[str, ...] = ()
-        self._pattern = _pattern(())  # of a line with these labels
         self._program: _Saved | None = None  # that was saved last, and what it was then
         self._kinds: dict[str, Any] = {}  # the dtypes and shapes of what was saved last
         self.is_sampled = run.sample == 0
@@ -132,9 +122,7 @@ class RunFolder:
             self._wait()
         finally:
             self._writer.close()
-            self._write_steps()
-            if self._log is not None:
-                self._log.close()
+            self.log.close()
             if not (self.path / _ABOUT).exists():
                 self._remove()
             self._lock.give_back()
@@ -215,13 +203,9 @@ class RunFolder:
         for step, path in find_checkpoints(self.checkpoints).items():
             if step > steps:  # broken, or it would have been gone on from
                 remove_checkpoint(path)
-        log = self.path / _LOG
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
-        kept = [line for line in lines if _step_of(line) <= steps]
-        write_file(log, "".join(f"{line}\n" for line in kept).encode())
-        self._log = open(log, "a", encoding="utf-8")  # noqa: SIM115  it is written until the run ends
+        self.log.begin(steps)
         assert program.training is not None
-        self._write_log({"step": steps, "epochs": program.training.epochs, "environment": describe_environment()})
+        self.log.write({"step": steps, "epochs": program.training.epochs, "environment": describe_environment()})
 
     def _known(self) -> dict[str, Any]:
         """The entries that stay as the run began: its id, when that was, and the state of the program it was begun with."""
@@ -243,40 +227,10 @@ class RunFolder:
             except OarlockError as error:
                 warnings.warn(f"{error.message}. The run goes on", RuntimeWarning, stacklevel=2)
 
-    def step(self, step: int, epoch: int, rows: int, values: Mapping[str, float]) -> None:
-        """Log a step. It is noted here, and spelled with others: a step may take no longer than that."""
-        self._steps.append((tuple(values), (step, epoch, rows, *values.values(), time.time())))
-        if len(self._steps) >= _AT_ONCE:
-            self._write_steps()
-
-    def _write_steps(self) -> None:
-        """Log the steps that were noted: by a pattern, which takes a third of what the encoder of JSON does. That is asked where a number
-        is not finite.
-        """
-        steps, self._steps, lines = self._steps, [], []
-        for labels, numbers in steps:
-            if labels != self._labels:
-                self._labels, self._pattern = labels, _pattern(labels)
-            if math.isfinite(sum(numbers)):
-                lines.append(self._pattern % numbers)
-            else:
-                step, epoch, rows, *values, now = numbers
-                known = {"step": step, "epoch": epoch, "rows": rows, **dict(zip(labels, values, strict=True))}
-                lines.append(json.dumps({**known, "time": round(now, 6)}))
-        if lines:
-            self._write_line("\n".join(lines))
-
-    def _flush(self) -> None:
-        """Let who looks at the log see all of it."""
-        self._write_steps()
-        if self._log is not None:
-            with contextlib.suppress(OSError, ValueError):
-                self._log.flush()
-
     def epoch(self, record: EpochRecord | ValidationRecord) -> None:
         """Log an epoch, with what was validated; or a validation in an epoch."""
-        self._write_log(asdict(record))
-        self._flush()
+        self.log.write(asdict(record))
+        self.log.flush()
 
     def load(self, step: int) -> Scope | None:
         """The values of the checkpoint of a step, as this worker has them; None where it is not there, or not whole."""
@@ -293,7 +247,11 @@ class RunFolder:
 
     def end(self, step: int) -> None:
         """Log that the run is over: nothing is left to train."""
-        self._write_log({"step": step, "ended": True})
+        self.log.write({"step": step, "ended": True})
+
+    def fail(self, step: int, reason: str) -> None:
+        """Log why the run stopped by itself after a step: it would do so again."""
+        self.log.write({"step": step, "failed": reason})
 
     @slice_of("checkpoint", "save a checkpoint")
     def save(self, program: Program, scope: Scope, state: SavedState, *, best: int | None) -> None:
@@ -304,7 +262,7 @@ class RunFolder:
         if state.steps == self._saved:
             return
         self._wait()
-        self._flush()
+        self.log.flush()
         now = program.serial, program.revision, program.training
         if self._program is None or self._program.now != now:
             wanted = [var for var in program.persistables() if var.name not in self.shares.names]
@@ -351,18 +309,6 @@ class RunFolder:
     def _warn(self, message: str) -> None:
         warnings.warn(f"{message}. The run goes on, and keeps the checkpoints that it has", RuntimeWarning, stacklevel=3)
 
-    def _write_log(self, entry: Mapping[str, Any]) -> None:
-        self._write_steps()
-        self._write_line(json.dumps({**entry, "time": round(time.time(), 6)}))
-
-    def _write_line(self, line: str) -> None:
-        if self._log is not None:
-            try:
-                self._log.write(line + "\n")
-            except OSError as error:
-                warnings.warn(f'"{self.path / _LOG}" cannot be written: {error.strerror}. The run goes on', RuntimeWarning, stacklevel=2)
-                self._log = None
-
 
 def _state(program: Program) -> list[Var]:
     return without_means(program).persistables()
@@ -381,14 +327,6 @@ def _digest(program: Program, scope: Scope) -> str:
             found.update(var.name.encode())
             found.update(held.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
     return found.hexdigest()
-
-
-def _step_of(line: str) -> float:
-    """The step of a line of the log; infinite for one that was cut short."""
-    try:
-        return float(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):
-        return float("inf")
 
 
 def load_run(path: Path) -> Model:

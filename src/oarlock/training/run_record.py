@@ -13,7 +13,7 @@ from oarlock.errors import FormatError, MissingFileError, OarlockError
 from oarlock.io.files import read_file
 from oarlock.training.checkpoint import find_checkpoints
 from oarlock.training.folder_lock import is_running
-from oarlock.training.metric_log import MetricLog, read_log
+from oarlock.training.metric_log import LOG, MetricLog, read_log
 from oarlock.training.records import EpochRecord, ValidationRecord
 
 __all__ = ["CheckpointRecord", "RunRecord", "higher_is_better"]
@@ -57,7 +57,7 @@ class RunRecord:
         if link is not None:
             raise FormatError(f'"{link}" is a symbolic link, which an untrusted folder must not hold', hint="copy the folder, with cp -rL")
         about = _read_about(path, untrusted)
-        return cls(path, about, read_log(path / "metrics.jsonl", untrusted=untrusted), _read_settings(path, untrusted))
+        return cls(path, about, read_log(path / LOG, untrusted=untrusted), _read_settings(path, untrusted))
 
     @property
     def name(self) -> str:
@@ -91,9 +91,11 @@ class RunRecord:
 
     @cached_property
     def state(self) -> str:
-        """The word "running", "finished", or "stopped" for one that can be resumed."""
+        """The word "running", "finished", "failed" for one that stopped by itself, or "stopped" for one that can be resumed."""
         if is_running(self.path):
             return "running"
+        if self.log.failed:
+            return "failed"
         return "finished" if self.log.is_ended or (bool(self.history) and self.history[-1].epoch >= self.epochs) else "stopped"
 
     @cached_property
