@@ -8,7 +8,8 @@
 # make proto   remake the module of the file format from program.proto
 
 PYTHON ?= python3
-IN_PARALLEL = -n 2 --dist worksteal
+# Three processes of tests for two processors: some wait, for another process or for time to pass.
+IN_PARALLEL = -n 3 --dist worksteal
 FORMAT = src/oarlock/proto/program
 
 .PHONY: demo test check settings coverage format docs pictures proto proto-check clean

@@ -113,7 +113,7 @@ def write_checkpoint(
         with contextlib.ExitStack() as opened:
             written = [opened.enter_context(_write(f"{temporary}{os.sep}{name}", data)) for name, data in files.items()]
             manifest |= _take_parts(folder, step, temporary, parts, to_come)
-            written.append(opened.enter_context(_write(f"{temporary}{os.sep}{MANIFEST}", json.dumps(manifest, indent=1).encode())))
+            written.append(opened.enter_context(_write(f"{temporary}{os.sep}{MANIFEST}", _lines(manifest))))
             for file in written:  # once all are on their way: the journal of the file system is mostly written once for them
                 os.fsync(file.fileno())
         _sync_folder(temporary)
@@ -165,6 +165,11 @@ def _take_parts(folder: str, step: int, into: str, names: Collection[str], to_co
             found[name] = json.loads(file.read())
         os.rename(f"{parts}{os.sep}{name}", f"{into}{os.sep}{name}")
     return found
+
+
+def _lines(manifest: Mapping[str, object]) -> bytes:
+    """A manifest as JSON, a file in a line: the encoder is not asked to indent, which takes it ten times as long."""
+    return ("{\n" + ",\n".join([f" {json.dumps(name)}: {json.dumps(entry)}" for name, entry in manifest.items()]) + "\n}\n").encode()
 
 
 def _entry(data: bytes | memoryview) -> dict[str, object]:
