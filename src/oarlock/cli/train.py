@@ -110,8 +110,9 @@ def train(
 
     [bold]--workers 2[/] trains by two processes; [bold]torchrun ... -m oarlock -- train ...[/] by those of several machines.
 
-    Ctrl-C saves what was trained so far, and says how to go on. With [bold]--untrusted[/] nothing is shown until the run has ended,
-    and a run that takes more than two seconds to hand back what it trained is ended without.
+    Ctrl-C keeps what was trained so far, a run's in a checkpoint, and says how to go on; --save writes at the end. With
+    [bold]--untrusted[/] nothing is shown until the run has ended, and a run that takes more than two seconds to hand back what it trained
+    is ended without.
     """
     if not is_worker():  # the first of several looks itself, and the others may need none
         require_program_file(path)
