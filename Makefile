@@ -12,6 +12,9 @@ PYTHON ?= python3
 IN_PARALLEL = -n 3 --dist worksteal
 FORMAT = src/oarlock/proto/program
 
+# Byte code is kept: of what pip installs for the tests, Python compiles what is imported alone, and once.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test check settings coverage format docs pictures proto proto-check clean
 
 demo: .venv/installed
@@ -21,7 +24,7 @@ demo: .venv/installed
 test:
 	rm -rf .venv-test
 	$(PYTHON) -m venv .venv-test
-	.venv-test/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	.venv-test/bin/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e ".[dev]"
 	.venv-test/bin/python -m pytest $(IN_PARALLEL)
 
 check: .venv/developing

@@ -233,9 +233,8 @@ def test_every_file_stands_on_a_floor():
     assert [file for file in FILES if file != "__init__.py" and file.split("/")[0].removesuffix(".py") not in FLOORS] == []
 
 
-@pytest.mark.parametrize("file", [file for file in CODE if file != "__init__.py"])
-def test_a_file_imports_only_from_its_floor_or_below(file):
-    assert wrong_imports(file) == []
+def test_a_file_imports_only_from_its_floor_or_below():
+    assert [line for file in CODE if file != "__init__.py" for line in wrong_imports(file)] == []
 
 
 def test_no_file_compiles_or_runs_text():
@@ -266,16 +265,15 @@ def test_no_docstring_begins_with_what():
     assert [str(path.relative_to(root)) for path in files if re.search(r'^ *"""What', path.read_text(), re.MULTILINE)] == []
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if file != "__main__.py"])
-def test_every_module_is_imported_by_its_dotted_path(file):
-    module = importlib.import_module(module_of(file))
-    assert Path(module.__file__).relative_to(PACKAGE).as_posix() == file
+def test_every_module_is_imported_by_its_dotted_path():
+    modules = {file: importlib.import_module(module_of(file)) for file in FILES if file != "__main__.py"}
+    assert [file for file, module in modules.items() if Path(module.__file__).relative_to(PACKAGE).as_posix() != file] == []
 
 
-@pytest.mark.parametrize("file", [file for file in CODE if not file.endswith("__main__.py")])
-def test_every_name_in_all_is_there(file):
-    module = importlib.import_module(module_of(file))
-    assert [name for name in getattr(module, "__all__", ()) if not hasattr(module, name)] == []
+def test_every_name_in_all_is_there():
+    modules = [importlib.import_module(module_of(file)) for file in CODE if not file.endswith("__main__.py")]
+    missing = [f"{module.__name__}.{name}" for module in modules for name in getattr(module, "__all__", ()) if not hasattr(module, name)]
+    assert missing == []
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -319,10 +317,8 @@ def test_the_public_names_are_these():
     assert sorted(oarlock.__all__) == sorted(PUBLIC)
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_a_public_name_resolves(name):
-    assert getattr(oarlock, name) is not None
-    assert name in dir(oarlock)
+def test_public_names_resolve():
+    assert [name for name in PUBLIC if getattr(oarlock, name, None) is None or name not in dir(oarlock)] == []
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error():
