@@ -266,3 +266,18 @@ def test_images_scaled_to_another_size_than_their_gradient_has_are_refused():
     backward = ol.registry.standard.get("resize_dx").kernel
     with pytest.raises(ValueError, match=r"^images of \[3, 3\] scaled by \(2.0, 1e-30\) are not \[6, 4\]$"):
         backward(torch.ones(1, 1, 6, 4), torch.Size((1, 1, 3, 3)), scale=(2.0, 1e-30), mode="nearest", align_corners=False)
+
+
+@pytest.mark.parametrize("channels", [64, 128])
+def test_long_sums_of_single_precision_have_the_bits_of_pytorch(channels):
+    """By windows of 1024 products and more; by smaller ones images lie in another order, and are close."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(2, channels, 12, 12, generator=generator).relu()
+    filter = torch.randn(32, channels, 3, 3, generator=generator)
+    with ol.Program() as program:
+        y = ol.op.conv2d(ol.layer.data("x", [channels, 12, 12]), ol.layer.data("filter", [32, channels, 3, 3], batch=None), padding=(1, 1))
+    scope, expected = ol.Scope(), torch.conv2d(x, filter, padding=1)
+    for executor in (ol.Executor(), ol.Executor(passes=())):
+        (made,) = executor.run(program, {"x": x, "filter": filter}, [y], scope=scope, return_numpy=False)
+        assert made.equal(expected) or channels * 9 < 1024
+        torch.testing.assert_close(made, expected, rtol=1e-4, atol=1e-3)

@@ -62,12 +62,14 @@ def convolve_backward(
     of_x = of_filter = dx = dfilter = None
     if output_padding is None:
         of_x, of_filter = choose_gradients(dy, x_shape, filter_shape, padding, wanted, dilation, groups)
+    if of_x is not None or of_filter is not None:
+        dy = channels_last(dy)
     if of_x is not None:
         assert filter is not None
-        dx = of_x(channels_last(dy), channels_last(filter), x_shape, stride, padding)
+        dx = of_x(dy, channels_last(filter), x_shape, stride, padding)
     if of_filter is not None:
         assert x is not None
-        dfilter = of_filter(channels_last(dy), channels_last(x), filter_shape, stride, padding)
+        dfilter = of_filter(dy, channels_last(x), filter_shape, stride, padding)
     left = [wanted[0] and dx is None, wanted[1] and dfilter is None, wanted[2]]
     if not any(left[:2]) and any(wanted[:2]):
         return dx, dfilter, dy.sum((0, 2, 3)) if left[2] else None
@@ -98,8 +100,8 @@ def is_misread(x, filter, stride, padding, dilation: Sequence[int] = (1, 1)) -> 
 
 
 def has_long_sums(x: torch.Tensor, filter_shape: Sequence[int]) -> bool:
-    """Whether images like ``x`` are convolved in the usual order: by a kernel that rounds as PyTorch does, two to seven times less than
-    that for channels last where sums are long, and takes as much time.
+    """Whether images like ``x`` are convolved in the usual order: by a kernel that rounds as PyTorch does, less than that for channels
+    last where sums are long, and takes as much time.
     """
     if x.ndim != 4 or x.dtype is not torch.float32 or not x.is_cpu or not torch.backends.mkldnn.is_available():
         return False

@@ -109,7 +109,9 @@ class Batches:
 
     def after(self, step: int) -> Generator[Batch, None, None]:
         """The minibatches of a run that has taken `step` steps, epoch after epoch without an end."""
-        return self._by_workers(step) if self.source.workers and self.columns is None else by_thread(self._by_one(step), self._ahead)
+        if self.source.workers and self.columns is None:
+            return self._by_workers(step)
+        return by_thread(self._in_bulk(step) if self._gathered else self._by_one(step), self._ahead)
 
     @property
     def _wanted(self) -> list[str] | None:
@@ -121,15 +123,13 @@ class Batches:
         return 0 if self.columns is not None and self.source.prefetch is None else self.source.ahead
 
     def _by_one(self, step: int) -> Generator[Batch, None, None]:
-        if self._gathered:
-            yield from self._in_bulk(step)
         for epoch, first in self._epochs(step):
             order = self.order(epoch)
             for number in range(first, self.per_epoch):
                 yield self._batch(epoch, number, self.batch(order, number, epoch))
 
     def _in_bulk(self, step: int) -> Generator[Batch, None, None]:
-        """The same, gathered many at a time, of several epochs where these are short."""
+        """Those of `_by_one`, gathered many at a time, of several epochs where these are short."""
         made: list[Batch] = []
         for epoch, first in self._epochs(step):
             order = self.order(epoch)
