@@ -21,6 +21,7 @@ from op.arguments import (
     has_floats,
     symbol,
 )
+from op.at_each_case import at_each_case
 from op.edges import BROADCASTS, broadcast_slots, edges_of
 from tolerances import CLAIMS, VALUES
 
@@ -30,7 +31,7 @@ from oarlock.registry import Case, GradCheck, Operator, Rejects
 from oarlock.tensor.dtype import to_torch
 from oarlock.testing import check_operator
 
-USES = [pytest.param(operator, case, id=name) for operator in [*FORWARD, *DERIVED] for name, case in cases_of(operator, Case, GradCheck)]
+USES = [(operator, name, case) for operator in [*FORWARD, *DERIVED] for name, case in cases_of(operator, Case, GradCheck)]
 
 
 @pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in FORWARD])
@@ -44,14 +45,11 @@ def test_an_operator_of_ours_passes_what_users_hold_theirs_to(operator: Operator
     check_operator(operator)
 
 
-@pytest.mark.parametrize(
-    ("operator", "case", "dtype"),
-    [
-        pytest.param(operator, case, dtype, id=f"{name}-{DTYPES[dtype]}")
-        for operator in FORWARD
-        for name, case in cases_of(operator, Case)
-        for dtype in (DTYPES if has_floats(operator, case) else [torch.float64])
-    ],
+@at_each_case(
+    (operator, f"{name}-{DTYPES[dtype]}", case, dtype)
+    for operator in FORWARD
+    for name, case in cases_of(operator, Case)
+    for dtype in (DTYPES if has_floats(operator, case) else [torch.float64])
 )
 def test_a_program_gives_the_values_that_a_case_states(operator: Operator, case: Case, dtype: torch.dtype):
     built = build(operator, arguments_of(operator, case, dtype))
@@ -80,12 +78,12 @@ def require_declared_types(built: Built):
             assert evaluate(size, sizes) == number, f"{var} has the shape {list(actual.shape)}, where {sizes}"
 
 
-@pytest.mark.parametrize(("operator", "case"), USES)
+@at_each_case(USES)
 def test_outputs_have_the_types_that_the_program_declares(operator: Operator, case: AnyCase):
     require_declared_types(build(operator, arguments_of(operator, case)))
 
 
-@pytest.mark.parametrize(("operator", "case"), USES)
+@at_each_case(USES)
 def test_outputs_have_the_types_that_a_program_with_unknown_sizes_declares(operator: Operator, case: AnyCase):
     try:
         built = build(operator, arguments_of(operator, case), symbols=True)
@@ -97,25 +95,17 @@ def test_outputs_have_the_types_that_a_program_with_unknown_sizes_declares(opera
     require_declared_types(built)
 
 
-@pytest.mark.parametrize(
-    ("operator", "edge"),
-    [
-        pytest.param(operator, edge, id=name)
-        for operator in [*FORWARD, *DERIVED]
-        for name, edge in edges_of(operator, cases_of(operator, Case, GradCheck))
-    ],
+@at_each_case(
+    (operator, name, edge) for operator in [*FORWARD, *DERIVED] for name, edge in edges_of(operator, cases_of(operator, Case, GradCheck))
 )
 def test_edge_inputs_give_the_types_that_the_program_declares(operator: Operator, edge: Callable[[], Arguments]):
     require_declared_types(build(operator, derive(operator, edge())))
 
 
-@pytest.mark.parametrize(
-    ("operator", "edge"),
-    [
-        pytest.param(operator, edge, id=name)
-        for operator in FORWARD
-        for name, edge in edges_of(operator, cases_of(operator, Case, GradCheck), only=BROADCASTS)
-    ],
+@at_each_case(
+    (operator, name, edge)
+    for operator in FORWARD
+    for name, edge in edges_of(operator, cases_of(operator, Case, GradCheck), only=BROADCASTS)
 )
 def test_inputs_that_broadcast_give_what_inputs_of_the_whole_shape_give(operator: Operator, edge: Callable[[], Arguments]):
     arguments = edge()
@@ -130,7 +120,7 @@ def test_inputs_that_broadcast_give_what_inputs_of_the_whole_shape_give(operator
 # Files
 
 
-@pytest.mark.parametrize(("operator", "case"), USES)
+@at_each_case(USES)
 def test_a_program_that_was_written_and_read_is_the_same_bytes_and_runs_to_the_same_bits(operator: Operator, case: AnyCase):
     built = build(operator, arguments_of(operator, case))
     data = built.program.to_bytes()
@@ -144,10 +134,7 @@ def test_a_program_that_was_written_and_read_is_the_same_bytes_and_runs_to_the_s
 # Refusals
 
 
-@pytest.mark.parametrize(
-    ("operator", "case"),
-    [pytest.param(operator, case, id=f"{name}: {case.message}") for operator in FORWARD for name, case in cases_of(operator, Rejects)],
-)
+@at_each_case((operator, f"{name}: {case.message}", case) for operator in FORWARD for name, case in cases_of(operator, Rejects))
 def test_arguments_that_do_not_fit_are_refused_in_the_stated_words(operator: Operator, case: Rejects):
     arguments = arguments_of(operator, case)
     built = declare(arguments)

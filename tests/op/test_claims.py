@@ -17,6 +17,7 @@ from op.arguments import (
     root,
     root_arguments,
 )
+from op.at_each_case import at_each_case
 from op.edges import row_shape, rows, strided, transposed
 from tolerances import CLAIMS
 
@@ -25,7 +26,6 @@ from oarlock.registry.axes import attributes_on_stacks, axes_alone
 
 OPERATORS = [*FORWARD, *DERIVED]
 USES = [(operator, name, case) for operator in OPERATORS for name, case in cases_of(operator, Case, GradCheck)]
-EVERY_USE = pytest.mark.parametrize(("operator", "case"), [pytest.param(operator, case, id=name) for operator, name, case in USES])
 
 
 def require_close(actual: Tensors | list[torch.Tensor], expected: Tensors | list[torch.Tensor]):
@@ -43,7 +43,7 @@ def copied(arguments: Arguments) -> Arguments:
     return arguments.replaced(lambda _, tensor: tensor.clone())
 
 
-@EVERY_USE
+@at_each_case(USES)
 def test_a_kernel_leaves_its_inputs_as_they_were(operator: Operator, case: AnyCase):
     arguments = arguments_of(operator, case)
     before = copied(arguments)
@@ -52,8 +52,7 @@ def test_a_kernel_leaves_its_inputs_as_they_were(operator: Operator, case: AnyCa
         assert same_bits(items, before.tensors[slot]), f"{slot} was written"
 
 
-@EVERY_USE
-@pytest.mark.parametrize("arrange", [strided, transposed])
+@at_each_case((*use, arrange) for use in USES for arrange in (strided, transposed))
 def test_a_kernel_gives_the_same_wherever_its_inputs_lie_in_memory(operator: Operator, case: AnyCase, arrange: Callable):
     arguments = arguments_of(operator, case)
     require_close(compute(operator, arguments.replaced(lambda _, tensor: arrange(tensor))), compute(operator, arguments))
@@ -66,7 +65,7 @@ SUMMING = [
 ]
 CLAIMING = [operator for operator in OPERATORS if (operator.row_group or operator.summed_outputs) and operator not in SUMMING]
 CLAIMED = [
-    pytest.param(operator, case, id=name)
+    (operator, name, case)
     for operator, name, case in USES
     if operator in CLAIMING and row_shape(root(operator), root_arguments(root(operator), case))
 ]
@@ -83,11 +82,11 @@ def cuts(operator: Operator, arguments: Arguments) -> tuple[list[Tensors], list[
 
 @pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in CLAIMING])
 def test_every_claim_is_tried_on_two_rows(operator: Operator):
-    tried = [arguments_of(operator, param.values[1]) for param in CLAIMED if param.values[0] is operator]
+    tried = [arguments_of(operator, case) for each, _, case in CLAIMED if each is operator]
     assert any(row_shape(operator, arguments)[0] > 1 for arguments in tried), f"{operator.type} needs a case of two rows"
 
 
-@pytest.mark.parametrize(("operator", "case"), [param for param in CLAIMED if param.values[0].row_group])
+@at_each_case(use for use in CLAIMED if use[0].row_group)
 def test_each_row_is_computed_alone(operator: Operator, case: AnyCase):
     arguments = arguments_of(operator, case)
     alone, halves = cuts(operator, arguments)
@@ -96,7 +95,7 @@ def test_each_row_is_computed_alone(operator: Operator, case: AnyCase):
         require_close([torch.cat([part[slot][0] for part in halves])], [whole])
 
 
-@pytest.mark.parametrize(("operator", "case"), [param for param in CLAIMED if param.values[0].summed_outputs])
+@at_each_case(use for use in CLAIMED if use[0].summed_outputs)
 def test_a_summed_output_is_the_sum_over_the_rows(operator: Operator, case: AnyCase):
     arguments = arguments_of(operator, case)
     whole = compute(operator, arguments)
@@ -107,9 +106,7 @@ def test_a_summed_output_is_the_sum_over_the_rows(operator: Operator, case: AnyC
         require_close(none[slot], [torch.zeros_like(whole[slot][0])])
 
 
-@pytest.mark.parametrize(
-    ("operator", "case"), [pytest.param(operator, case, id=name) for operator, name, case in USES if operator in SUMMING]
-)
+@at_each_case(use for use in USES if use[0] in SUMMING)
 def test_a_sum_over_any_axes_sums_a_stack(operator: Operator, case: AnyCase):
     """Where no axis is named, the claim is about one more: what is computed of a stack is the sum of what is computed of each."""
     arguments = arguments_of(operator, case)
@@ -126,7 +123,7 @@ def test_a_sum_over_any_axes_sums_a_stack(operator: Operator, case: AnyCase):
 
 # Products summed over dimensions
 
-CONTRACTED = [pytest.param(operator, case, id=name) for operator, name, case in USES if operator.is_contraction]
+CONTRACTED = [use for use in USES if use[0].is_contraction]
 
 
 def sizes_of(operator: Operator, arguments: Arguments) -> dict[tuple[str, int], int]:
@@ -153,12 +150,12 @@ def part(operator: Operator, arguments: Arguments, dimension: tuple[str, int], w
 
 @pytest.mark.parametrize("operator", [operator for operator in OPERATORS if operator.is_contraction], ids=lambda operator: operator.type)
 def test_every_dimension_of_a_contraction_is_tried_in_two_parts(operator: Operator):
-    tried = [sizes_of(operator, arguments_of(operator, param.values[1])) for param in CONTRACTED if param.values[0] is operator]
+    tried = [sizes_of(operator, arguments_of(operator, case)) for each, _, case in CONTRACTED if each is operator]
     named = {name for sizes in tried for name, _ in sizes}
     assert named == {name for sizes in tried for (name, _), size in sizes.items() if size > 1}
 
 
-@pytest.mark.parametrize(("operator", "case"), CONTRACTED)
+@at_each_case(CONTRACTED)
 def test_a_contraction_sums_over_each_dimension_that_an_output_has_not(operator: Operator, case: AnyCase):
     arguments = arguments_of(operator, case)
     whole = compute(operator, arguments)
@@ -178,14 +175,11 @@ def test_a_contraction_sums_over_each_dimension_that_an_output_has_not(operator:
 # Inputs in which an operator is linear
 
 
-@pytest.mark.parametrize(
-    ("operator", "slot", "case"),
-    [
-        pytest.param(operator, slot, case, id=f"{name}-{slot}")
-        for operator, name, case in USES
-        for slot in operator.linear_in
-        if root_arguments(operator, case).tensors[slot][0].is_floating_point()
-    ],
+@at_each_case(
+    (operator, f"{name}-{slot}", slot, case)
+    for operator, name, case in USES
+    for slot in operator.linear_in
+    if root_arguments(operator, case).tensors[slot][0].is_floating_point()
 )
 def test_an_operator_is_linear_in_the_inputs_that_it_says(operator: Operator, slot: str, case: AnyCase):
     """With what its gradient reads of what may be left out, such as a factor; and without all, for a bias is no part of it."""
@@ -210,7 +204,7 @@ def named(operator: Operator, arguments: Arguments) -> dict[str, object]:
 
 
 ALONG = [
-    pytest.param(operator, case, id=name)
+    (operator, name, case)
     for operator, name, case in USES
     if operator.axis_attribute and attributes_on_stacks(operator, named(operator, arguments_of(operator, case))) is not None
 ]
@@ -219,10 +213,10 @@ ALONG = [
 @pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in OPERATORS if operator.axis_attribute])
 def test_what_is_computed_across_is_an_attribute_that_some_case_gives(operator: Operator):
     assert operator.axis_attribute in operator.attributes
-    assert any(param.values[0] is operator for param in ALONG)
+    assert any(each is operator for each, *_ in ALONG)
 
 
-@pytest.mark.parametrize(("operator", "case"), ALONG)
+@at_each_case(ALONG)
 def test_one_axis_more_in_front_is_computed_alone(operator: Operator, case: AnyCase):
     arguments = arguments_of(operator, case)
     other = arguments.replaced(lambda _, tensor: tensor.flip(0) if tensor.ndim and tensor.dtype != torch.int64 else tensor)
@@ -235,7 +229,7 @@ def test_one_axis_more_in_front_is_computed_alone(operator: Operator, case: AnyC
         require_close(items, [torch.stack(pair) for pair in zip(one[slot], two[slot], strict=True)])
 
 
-@pytest.mark.parametrize(("operator", "case"), ALONG)
+@at_each_case(ALONG)
 def test_the_axes_in_front_are_computed_alone(operator: Operator, case: AnyCase):
     arguments = arguments_of(operator, case)
     whole = compute(operator, arguments)

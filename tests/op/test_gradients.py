@@ -18,6 +18,7 @@ from op.arguments import (
     is_inexact,
     random_like,
 )
+from op.at_each_case import at_each_case
 from op.edges import edges_of
 from tolerances import FINITE_DIFFERENCE_STEP, FINITE_DIFFERENCES, PYTORCH, VALUES
 
@@ -40,7 +41,6 @@ def zero_by_meaning(operator: Operator) -> set[str]:
 
 DIFFERENTIABLE = [operator for operator in [*FORWARD, *DERIVED] if declared(operator)]
 CHECKS = [(operator, name, case) for operator in DIFFERENTIABLE for name, case in cases_of(operator, GradCheck)]
-EVERY_CHECK = pytest.mark.parametrize(("operator", "case"), [pytest.param(operator, case, id=name) for operator, name, case in CHECKS])
 
 
 def wanted(operator: Operator, arguments: Arguments) -> list[Where]:
@@ -180,9 +180,7 @@ def test_an_operator_with_a_gradient_has_one_for_every_floating_input(operator: 
             assert not (without and any(map(is_inexact, items))), f"{operator.type}: is it zero for {slot}? Say so"
 
 
-@pytest.mark.parametrize(
-    ("operator", "case"), [pytest.param(operator, case, id=name) for operator, name, case in CHECKS if operator in DERIVED]
-)
+@at_each_case(check for check in CHECKS if check[0] in DERIVED)
 def test_gradients_of_gradient_operators_equal_finite_differences(operator: Operator, case: GradCheck):
     """Those of the others `check_operator` compares: see `test_cases.py`."""
     arguments = arguments_of(operator, case)
@@ -190,10 +188,7 @@ def test_gradients_of_gradient_operators_equal_finite_differences(operator: Oper
 
 
 @pytest.mark.mission("F9")
-@pytest.mark.parametrize(
-    ("operator", "case", "dtype"),
-    [pytest.param(operator, case, dtype, id=f"{name}-{DTYPES[dtype]}") for operator, name, case in CHECKS for dtype in DTYPES],
-)
+@at_each_case((operator, f"{name}-{DTYPES[dtype]}", case, dtype) for operator, name, case in CHECKS for dtype in DTYPES)
 def test_gradients_equal_those_of_pytorch(operator: Operator, case: GradCheck, dtype: torch.dtype):
     arguments = arguments_of(operator, case, dtype)
     outputs = len(returned(operator, compute(operator, arguments)))
@@ -205,20 +200,13 @@ def test_gradients_equal_those_of_pytorch(operator: Operator, case: GradCheck, d
         require_close(program.run(), torch_gradients(operator, arguments, chosen), tolerance)
 
 
-@pytest.mark.parametrize(
-    ("operator", "edge"),
-    [
-        pytest.param(operator, edge, id=name)
-        for operator in DIFFERENTIABLE
-        for name, edge in edges_of(operator, cases_of(operator, GradCheck))
-    ],
-)
+@at_each_case((operator, name, edge) for operator in DIFFERENTIABLE for name, edge in edges_of(operator, cases_of(operator, GradCheck)))
 def test_gradients_at_edge_inputs_equal_those_of_pytorch(operator: Operator, edge: Callable[[], Arguments]):
     arguments = derive(operator, edge())
     require_close(GradientProgram(operator, arguments).run(), torch_gradients(operator, arguments), PYTORCH)
 
 
-@EVERY_CHECK
+@at_each_case(CHECKS)
 def test_gradients_are_the_same_where_sizes_are_unknown(operator: Operator, case: GradCheck):
     arguments = arguments_of(operator, case)
     try:
@@ -230,9 +218,7 @@ def test_gradients_are_the_same_where_sizes_are_unknown(operator: Operator, case
     require_close(unknown.run(), GradientProgram(operator, arguments).run(), PYTORCH)
 
 
-@pytest.mark.parametrize(
-    ("operator", "case"), [pytest.param(operator, case, id=name) for operator, name, case in CHECKS if operator in FORWARD]
-)
+@at_each_case(check for check in CHECKS if check[0] in FORWARD)
 def test_gradients_have_gradients_with_respect_to_all_that_they_read(operator: Operator, case: GradCheck):
     program = GradientProgram(operator, arguments_of(operator, case))
     firsts = [gradient for gradient in program.gradients if gradient is not None]
@@ -247,9 +233,7 @@ def test_gradients_have_gradients_with_respect_to_all_that_they_read(operator: O
     assert lacking == set()
 
 
-@pytest.mark.parametrize(
-    ("operator", "case"), [pytest.param(operator, case, id=name) for operator, name, case in CHECKS if zero_by_meaning(operator)]
-)
+@at_each_case(check for check in CHECKS if zero_by_meaning(check[0]))
 def test_inputs_whose_gradient_is_zero_by_meaning_get_none(operator: Operator, case: GradCheck):
     built = build(operator, arguments_of(operator, case))
     inputs = [var for slot in sorted(zero_by_meaning(operator)) for var in built.inputs[slot]]

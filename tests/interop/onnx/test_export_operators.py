@@ -7,6 +7,7 @@ pytest.importorskip("onnxruntime")
 import torch
 from interop.onnx.onnx_sessions import session_of
 from op.arguments import DERIVED, FORWARD, AnyCase, Built, arguments_of, build, cases_of
+from op.at_each_case import at_each_case
 from tolerances import ONNX_OPERATORS
 
 import oarlock as ol
@@ -14,7 +15,7 @@ from oarlock.interop.onnx.export_rule import find_block_rule, has_rule, rules
 from oarlock.registry import Case, GradCheck, Operator, standard
 
 OPERATORS = [*FORWARD, *DERIVED]
-USES = [pytest.param(operator, case, id=name) for operator in OPERATORS for name, case in cases_of(operator, Case, GradCheck)]
+USES = [(operator, name, case) for operator in OPERATORS for name, case in cases_of(operator, Case, GradCheck)]
 
 NEED_OPSET_18 = {
     "bitwise_and",
@@ -136,12 +137,12 @@ def test_every_operator_that_owns_a_block_has_a_rule():
     assert [operator.type for operator in standard if operator.block_attributes and find_block_rule(operator.type) is None] == []
 
 
-@pytest.mark.parametrize(("operator", "case"), USES)
+@at_each_case(USES)
 def test_the_runtime_computes_what_the_operator_computes(operator: Operator, case: AnyCase):
     require_same_or_refused(build(operator, arguments_of(operator, case, torch.float32)), 18, REFUSED)
 
 
-@pytest.mark.parametrize(("operator", "case"), USES)
+@at_each_case(USES)
 def test_sizes_that_only_the_run_tells_are_computed_in_the_graph(operator: Operator, case: AnyCase):
     arguments = arguments_of(operator, case, torch.float32)
     try:
