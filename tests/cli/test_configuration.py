@@ -278,7 +278,7 @@ def test_a_script_that_python_ran_goes_on_with_the_settings_that_it_had(place, p
     Path("trains.py").write_text(text.replace('"hidden": 4', '"hidden": 6').replace('"short"', '"no more"'))
     assert refuses("resume", "runs/own", "--epochs", 5).startswith("ArgumentError: --epochs is for a run that `oarlock train` began;")
     assert prints("resume", "runs/own") == "trains.py short\n"
-    assert json.loads(max(Path("runs/own/checkpoints").iterdir()).joinpath("state.json").read_text())["steps"] == 12
+    assert json.loads(max(Path("runs/own/checkpoints").iterdir()).joinpath("manifest.json").read_text())["state"]["steps"] == 12
     assert "float32[2, 4]" in Path("runs/own/program.txt").read_text()
 
 

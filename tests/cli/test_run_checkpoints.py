@@ -192,13 +192,14 @@ def test_what_is_no_program_is_refused_when_it_is_to_predict(held, run, prints, 
     model = ol.load_model(newest / "model.safetensors")
     tensors = {name: model.scope[name] for name in model.scope} | {PREDICTION: torch.tensor(list(held), dtype=torch.uint8)}
     write_container(newest / "model.safetensors", model.program.to_bytes(), tensors)
-    (newest / "manifest.json").write_text(json.dumps(manifest_of(newest)))
+    manifest = json.loads((newest / "manifest.json").read_text())
+    (newest / "manifest.json").write_text(json.dumps(manifest | {"files": files_of(newest)}))
     assert prints("evaluate", "runs/model-1").startswith("table.csv:test  loss ")
     said = refuses("infer", "runs/model-1", "--data", "few.csv", "--checkpoint", "newest")
     assert said.startswith(("FormatError: ", "VerifyError: "))
 
 
-def manifest_of(folder: Path) -> dict[str, dict[str, object]]:
+def files_of(folder: Path) -> dict[str, dict[str, object]]:
     files = {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"}
     return {name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()} for name, data in files.items()}
 

@@ -314,6 +314,25 @@ def test_a_child_of_fork_neither_writes_to_the_memory_of_its_parent_nor_speaks_t
 def test_a_history_that_grows_is_written_whole(tmp_path):
     made, rows = small_classifier(), small_rows(4)
     ol.train(made.cost, rows, batch_size=4, epochs=400, run=ol.training.Run(tmp_path / "run", keep=1), progress=False, steps=400)
-    step, files = find_latest(tmp_path / "run/checkpoints")  # type: ignore[misc]
+    step, state = find_latest(tmp_path / "run/checkpoints")  # type: ignore[misc]
     assert step == 400
-    assert len(json.loads(files["state.json"])["history"]) == 400
+    assert len(state["history"]) == 400
+
+
+@pytest.mark.skipif(checkpoint_process.CAN_START and len(os.sched_getaffinity(0)) < 2, reason="there is one processor")
+def test_who_writes_stays_off_the_processor_of_who_trains(tmp_path, started):
+    """The trainer is made to stay on one after some checkpoints, and on another after some more."""
+    before, found = os.sched_getaffinity(0), []
+    one, other, *_ = sorted(before)
+
+    def on_step(step, _):
+        if step in (5, 11):
+            os.sched_setaffinity(0, {one if step == 5 else other})
+        if step in (10, 16):
+            found.append(os.sched_getaffinity(started[0].pid))
+
+    try:
+        train(tmp_path, on_step=on_step)
+    finally:
+        os.sched_setaffinity(0, before)
+    assert found == [before - {one}, before - {other}]

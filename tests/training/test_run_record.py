@@ -189,8 +189,11 @@ def test_a_checkpoint_that_lacks_a_file_is_not_whole(finished, tmp_path):
 
 def test_a_manifest_of_strange_numbers_is_none(tmp_path):
     train(tmp_path / "run", epochs=2)
-    for manifest in ('{"model.safetensors": {"bytes": Infinity, "sha256": ""}}', "[" * 5000):
-        (tmp_path / "run/checkpoints/step-000000006/manifest.json").write_text(manifest)
+    newest = tmp_path / "run/checkpoints/step-000000006/manifest.json"
+    spoilt = json.loads(newest.read_text())
+    spoilt["files"]["model.safetensors"]["bytes"] = math.inf
+    for manifest in (json.dumps(spoilt), "[" * 5000):
+        newest.write_text(manifest)
         assert [checkpoint.is_whole for checkpoint in RunRecord.read(tmp_path / "run").checkpoints] == [True, False]
         assert find_latest(tmp_path / "run/checkpoints")[0] == 3
 

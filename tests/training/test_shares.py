@@ -73,7 +73,6 @@ def test_each_worker_keeps_and_saves_a_share(tmp_path):
         "manifest.json",
         "model.safetensors",
         *(f"share-{index}-of-4.safetensors" for index in range(4)),
-        "state.json",
     ]
 
 

@@ -5,15 +5,25 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import oarlock.training.checkpoint_writing as checkpoint_writing  # `from` would ask the package, which looks for what is like it
 from oarlock.errors import FormatError, OarlockError, WriteError
 from oarlock.io.files import read_file
 from oarlock.training.checkpoint_writing import MANIFEST
 
-__all__ = ["find_checkpoints", "find_latest", "read_checkpoint", "remove_checkpoint", "remove_unfinished", "require_written", "write_part"]
+__all__ = [
+    "find_checkpoints",
+    "find_latest",
+    "read_checkpoint",
+    "read_manifest",
+    "remove_checkpoint",
+    "remove_unfinished",
+    "require_written",
+    "write_part",
+]
 
-_LARGEST = 64 * 2**30  # bytes of a file
+_LARGEST, _LARGEST_MANIFEST = 64 * 2**30, 2**30  # bytes
 
 
 def find_checkpoints(folder: Path) -> dict[int, Path]:
@@ -21,31 +31,40 @@ def find_checkpoints(folder: Path) -> dict[int, Path]:
     return {step: Path(path) for step, path in checkpoint_writing.find_checkpoints(str(folder)).items()}
 
 
-def find_latest(folder: Path) -> tuple[int, dict[str, bytes]] | None:
-    """The step and the files of the newest checkpoint whose manifest is right; None where there is none."""
+def find_latest(folder: Path) -> tuple[int, dict[str, Any]] | None:
+    """The step of the newest checkpoint that is whole, and the state of the run in it; None where there is none."""
     for step, path in reversed(find_checkpoints(folder).items()):
         with contextlib.suppress(OarlockError):
             return step, read_checkpoint(path)
     return None
 
 
-def read_checkpoint(path: Path) -> dict[str, bytes]:
-    """The files of a checkpoint, by name. Raises FormatError where one is missing, or is not what the manifest says."""
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """The state of the run in a checkpoint. Raises FormatError where it, or a file, is missing or is not what the manifest says."""
     try:
-        manifest = json.loads(read_file(path / MANIFEST, largest=2**20, limit="file_bytes"))
-        names = {str(name): (int(entry["bytes"]), str(entry["sha256"])) for name, entry in manifest.items() if "/" not in name}
+        state, entries = read_manifest(path)
     except (OarlockError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise FormatError(f'"{path}" is no whole checkpoint: its manifest cannot be read') from error
-    files = {}
-    for name, (size, digest) in names.items():
+    for name, (size, digest) in entries.items():
         try:
             data = read_file(path / name, largest=_LARGEST, limit="file_bytes")
         except OarlockError as error:
             raise FormatError(f'"{path}" is no whole checkpoint: {error.message}') from error
         if len(data) != size or hashlib.sha256(data).hexdigest() != digest:
             raise FormatError(f'"{path}" is no whole checkpoint: "{name}" is not the file that was written')
-        files[name] = data
-    return files
+    return state
+
+
+def read_manifest(path: Path) -> tuple[dict[str, Any], dict[str, tuple[int, str]]]:
+    """The state of the run, and the bytes and the SHA-256 of each file, as the manifest of a checkpoint has them.
+
+    Raises errors of ours and of Python, of many kinds, where it has not, or where the state is not the one that was written.
+    """
+    manifest = json.loads(read_file(path / MANIFEST, largest=_LARGEST_MANIFEST, limit="file_bytes"))
+    state = manifest["state"]
+    if hashlib.sha256(json.dumps(state).encode()).hexdigest() != manifest["sha256"]:
+        raise ValueError("the state is not the one that was written")
+    return state, {name: (int(entry["bytes"]), str(entry["sha256"])) for name, entry in manifest["files"].items() if "/" not in name}
 
 
 def remove_checkpoint(path: Path) -> None:

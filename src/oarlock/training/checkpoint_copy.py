@@ -35,27 +35,27 @@ class CheckpointCopy:
         self._placed: dict[str, _Placed] = {}
         self._end = self._told = 0  # where the files of tensors end, and the bytes of a request that tell of them, or a few more
 
-    def write(self, models: Mapping[str, Mapping[str, torch.Tensor]], others: Mapping[str, bytes], request: Mapping[str, object]) -> None:
-        """Copy files of tensors, of which the first is a model, and `others`, and have them written by a request. Raises OSError."""
+    def write(self, models: Mapping[str, Mapping[str, torch.Tensor]], state: bytes, request: Mapping[str, object]) -> None:
+        """Copy files of tensors, of which the first is a model, and the state of the run, and have them written by a request.
+
+        Raises OSError.
+        """
         kinds = {name: [(key, held.dtype, held.shape) for key, held in tensors.items()] for name, tensors in models.items()}
         if kinds != self._kinds:
             self._placed, self._kinds = {}, kinds
             self._layouts = {name: lay_out(tensors, model=not number) for number, (name, tensors) in enumerate(models.items())}
             self._end = sum(_whole(layout.size) for layout in self._layouts.values())
             self._told = sum(len(json.dumps([name, _seal(layout)])) + _LINE for name, layout in self._layouts.items())
-        end, size = self._end, sum([len(data) + _LINE for data in others.values()])
+        end, size = self._end, len(state)
         memory = self._writer.reserve(end + size + self._told + _REQUEST, spare=size)  # what a run has measured grows
         if memory is not self._memory or not self._placed:
             self._memory = memory
             self._place(memory)
         for name, tensors in models.items():
             _copy(self._placed[name].tensors, tensors)
+        memory[end : end + size] = state
         texts = [placed.text for placed in self._placed.values()]
-        for name, data in others.items():
-            memory[end : end + len(data)] = data
-            texts.append(json.dumps([name, end, len(data), None]))
-            end += len(data)
-        self._writer.begin(request, f"[{', '.join(texts)}]", _whole(end))
+        self._writer.begin({**request, "state": [end, size]}, f"[{', '.join(texts)}]", _whole(end + size))
 
     def _place(self, memory: mmap.mmap) -> None:
         self._placed, begin = {}, 0

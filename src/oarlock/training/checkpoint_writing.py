@@ -72,6 +72,8 @@ def fulfil(memory: memoryview, request: Mapping[str, object]) -> dict[str, objec
 def _fault(memory: memoryview, request: Mapping[str, object]) -> dict[str, str]:
     files = {}
     folder, parts = request["folder"], request["parts"]
+    begin, size = request["state"]  # type: ignore[misc]
+    state = bytes(memory[begin : begin + size])
     for name, begin, size, seal in request["files"]:  # type: ignore[attr-defined]
         files[name] = data = memory[begin : begin + size]
         if seal is not None:
@@ -82,8 +84,12 @@ def _fault(memory: memoryview, request: Mapping[str, object]) -> dict[str, str]:
                 digest.update(data[start : start + length])
             data[at : at + 64] = digest.hexdigest().encode()
     try:
-        write_checkpoint(folder, request["step"], files, parts=parts, to_come=request["to_come"])  # type: ignore[arg-type]
-        keep_newest(folder, request["keep"], request["best"])  # type: ignore[arg-type]
+        found, step = find_checkpoints(folder), request["step"]  # type: ignore[arg-type]
+        if step not in found:
+            found[step] = write_checkpoint(folder, step, files, state, parts=parts, to_come=request["to_come"])  # type: ignore[arg-type, index]
+        for old in sorted(found)[: -request["keep"]]:  # type: ignore[operator]
+            if old != request["best"]:
+                remove_checkpoint(found[old])
     except PartMissingError as error:
         return {"missing": str(error)}
     except OSError as error:
@@ -94,28 +100,28 @@ def _fault(memory: memoryview, request: Mapping[str, object]) -> dict[str, str]:
 
 
 def write_checkpoint(
-    folder: str, step: int, files: Mapping[str, bytes | memoryview], *, parts: Collection[str] = (), to_come: float = TO_COME
-) -> None:
+    folder: str, step: int, files: Mapping[str, bytes | memoryview], state: bytes, *, parts: Collection[str] = (), to_come: float = TO_COME
+) -> str:
     """Write `files` as the checkpoint of a step: into a folder of another name, each to the disk, and last a manifest with their sizes and
-    SHA-256; only then does the folder get its name. `parts` are files that other workers write of it (`write_part`), which are waited for.
+    SHA-256, and the `state` of the run, which is JSON; only then does the folder get its name, which is returned. `parts` are files that
+    other workers write of it (`write_part`), which are waited for.
 
-    Whatever ends this early leaves no checkpoint of this step, and those before it as they are. One that is there already stays. Raises
-    OSError where the system refuses: no room, no rights, a disk that does not take what it is given; PartMissingError for a part that does
-    not come.
+    Whatever ends this early leaves no checkpoint of this step, and those before it as they are. Raises OSError where the system refuses: no
+    room, no rights, a disk that does not take what it is given, a checkpoint of this step that is there already; PartMissingError for a
+    part that does not come.
     """
     final = f"{folder}{os.sep}step-{step:09d}"
-    if os.path.exists(final):
-        return
     temporary = f"{folder}{os.sep}{_UNFINISHED}{os.urandom(8).hex()}"
-    manifest = {name: _entry(data) for name, data in files.items()}
+    entries = {name: _entry(data) for name, data in files.items()}
+    written = []
     try:
         os.mkdir(temporary)
-        with contextlib.ExitStack() as opened:
-            written = [opened.enter_context(_write(f"{temporary}{os.sep}{name}", data)) for name, data in files.items()]
-            manifest |= _take_parts(folder, step, temporary, parts, to_come)
-            written.append(opened.enter_context(_write(f"{temporary}{os.sep}{MANIFEST}", _lines(manifest))))
-            for file in written:  # once all are on their way: the journal of the file system is mostly written once for them
-                os.fsync(file.fileno())
+        for name, data in files.items():
+            written.append(_write(f"{temporary}{os.sep}{name}", data))
+        entries |= _take_parts(folder, step, temporary, parts, to_come)
+        written.append(_write(f"{temporary}{os.sep}{MANIFEST}", _manifest(entries, state)))
+        for file in written:  # once all are on their way: the journal of the file system is mostly written once for them
+            os.fsync(file.fileno())
         _sync_folder(temporary)
         os.rename(temporary, final)
         _sync_folder(folder)
@@ -123,16 +129,11 @@ def write_checkpoint(
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     finally:
+        for file in written:
+            file.close()
         if parts:
             shutil.rmtree(_folder_of_parts(folder, step), ignore_errors=True)
-
-
-def keep_newest(folder: str, count: int, best: int | None) -> None:
-    """Remove all checkpoints but the newest, so many of them, and the `best`."""
-    found = find_checkpoints(folder)
-    for step in list(found)[:-count]:
-        if step != best:
-            remove_checkpoint(found[step])
+    return final
 
 
 def write_part(folder: str, step: int, name: str, data: bytes) -> None:
@@ -167,9 +168,10 @@ def _take_parts(folder: str, step: int, into: str, names: Collection[str], to_co
     return found
 
 
-def _lines(manifest: Mapping[str, object]) -> bytes:
-    """A manifest as JSON, a file in a line: the encoder is not asked to indent, which takes it ten times as long."""
-    return ("{\n" + ",\n".join([f" {json.dumps(name)}: {json.dumps(entry)}" for name, entry in manifest.items()]) + "\n}\n").encode()
+def _manifest(entries: Mapping[str, object], state: bytes) -> bytes:
+    """A manifest as JSON. The state, which grows with the run, is put in as it is, with a digest of it."""
+    files = json.dumps(entries).replace("}, ", "},\n  ").encode()
+    return b'{"files": %b,\n "state": %b,\n "sha256": "%b"}\n' % (files, state, hashlib.sha256(state).hexdigest().encode())
 
 
 def _entry(data: bytes | memoryview) -> dict[str, object]:
@@ -178,10 +180,11 @@ def _entry(data: bytes | memoryview) -> dict[str, object]:
 
 def find_checkpoints(folder: str) -> dict[int, str]:
     """The checkpoints in a folder by their steps, the oldest first; whole ones, or broken since."""
-    if not os.path.isdir(folder):
+    try:
+        with os.scandir(folder) as entries:
+            found = {int(match[1]): entry.path for entry in entries if (match := _NAME.fullmatch(entry.name)) and entry.is_dir()}
+    except (FileNotFoundError, NotADirectoryError):
         return {}
-    with os.scandir(folder) as entries:
-        found = {int(match[1]): entry.path for entry in entries if (match := _NAME.fullmatch(entry.name)) and entry.is_dir()}
     return dict(sorted(found.items()))
 
 
@@ -258,6 +261,7 @@ def serve(memory: int, lock: str, trainer: int, channel: int = 0) -> None:
     asked = select.poll()
     asked.register(channel, select.POLLIN)
     shared = None
+    allowed = os.sched_getaffinity(0)
     os.write(channel, READY)
     while True:
         while not asked.poll(_LOOKS):
@@ -269,8 +273,20 @@ def serve(memory: int, lock: str, trainer: int, channel: int = 0) -> None:
         whole, begin, size = MESSAGE.unpack(message)
         if shared is None or len(shared) != whole:
             shared = memoryview(mmap.mmap(memory, whole))
+        _leave_processor_of(trainer, allowed)
         answer = fulfil(shared, json.loads(bytes(shared[begin : begin + size])))
         os.write(channel, json.dumps(answer).encode())
+
+
+def _leave_processor_of(trainer: int, allowed: set[int]) -> None:
+    """Run on other processors than the one where `trainer` is, as far as some are `allowed`.
+
+    The system wakes this process where the trainer runs, for every file that has come to the disk: one of both would wait, or move.
+    """
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        with open(f"/proc/{trainer}/stat", "rb") as file:
+            taken = int(file.read().rpartition(b")")[2].split()[36])  # proc_pid_stat(5): "processor", the 39th of all
+        os.sched_setaffinity(0, allowed - {taken} or allowed)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,9 +23,9 @@ class MetricLogWriter:
     def __init__(self, path: Path):
         self._path = path
         self._file: IO[str] | None = None
-        self._steps: list[tuple[tuple[str, ...], tuple[Any, ...]]] = []  # that are noted, and not written yet: labels, and all numbers
         self._labels: tuple[str, ...] = ()
         self._pattern = _pattern(())  # of a line with these labels
+        self._steps: list[tuple[Any, ...]] = []  # the numbers of steps with these labels that are noted, and not written yet
 
     def begin(self, steps: int) -> None:
         """Cut off what was measured after `steps`, and go on there. Raises WriteError."""
@@ -34,7 +35,11 @@ class MetricLogWriter:
 
     def step(self, step: int, epoch: int, rows: int, values: Mapping[str, float]) -> None:
         """Log a step. It is noted here, and spelled with others: a step may take no longer than that."""
-        self._steps.append((tuple(values), (step, epoch, rows, *values.values(), time.time())))
+        labels = tuple(values)
+        if labels != self._labels:
+            self._write_steps()
+            self._labels, self._pattern = labels, _pattern(labels)
+        self._steps.append((step, epoch, rows, *values.values(), time.time()))
         if len(self._steps) >= _AT_ONCE:
             self._write_steps()
 
@@ -56,21 +61,19 @@ class MetricLogWriter:
             self._file.close()
 
     def _write_steps(self) -> None:
-        """Write the steps that were noted: by a pattern, which takes a third of what the encoder of JSON does. That is asked where a number
+        """Write the steps that were noted: by one pattern, in less than half the time of the encoder of JSON. That is asked where a number
         is not finite.
         """
-        steps, self._steps, lines = self._steps, [], []
-        for labels, numbers in steps:
-            if labels != self._labels:
-                self._labels, self._pattern = labels, _pattern(labels)
-            if math.isfinite(sum(numbers)):
-                lines.append(self._pattern % numbers)
-            else:
-                step, epoch, rows, *values, now = numbers
-                known = {"step": step, "epoch": epoch, "rows": rows, **dict(zip(labels, values, strict=True))}
-                lines.append(json.dumps({**known, "time": round(now, 6)}))
-        if lines:
-            self._write_line("\n".join(lines))
+        steps, self._steps = self._steps, []
+        if not steps:
+            return
+        numbers = tuple(chain.from_iterable(steps))
+        if math.isfinite(sum(numbers)):
+            self._write_line("\n".join([self._pattern] * len(steps)) % numbers)
+            return
+        for step, epoch, rows, *values, now in steps:
+            known = {"step": step, "epoch": epoch, "rows": rows, **dict(zip(self._labels, values, strict=True))}
+            self._write_line(json.dumps({**known, "time": round(now, 6)}))
 
     def _write_line(self, line: str) -> None:
         if self._file is not None:

@@ -52,7 +52,6 @@ from oarlock.training.shares import MODEL, Shares, load_checkpoint
 __all__ = ["Run", "RunFolder", "load_run"]
 
 _ABOUT, _CONFIGURATION, _CHECKPOINTS = "run.json", "config.toml", "checkpoints"
-_STATE = "state.json"
 
 
 @dataclass(frozen=True)
@@ -142,8 +141,8 @@ class RunFolder:
             if find_checkpoints(self.checkpoints):
                 raise FormatError(f'no checkpoint in "{self.checkpoints}" is whole', hint="another folder begins a new run")
             return None
-        step, files = found
-        state = SavedState.from_bytes(files.get(_STATE, b""), f'step {step} in "{self.checkpoints}"')
+        step, held = found
+        state = SavedState.from_json(held, f'step {step} in "{self.checkpoints}"')
         self._saved = step
         return load_checkpoint(find_checkpoints(self.checkpoints)[step]), state
 
@@ -273,7 +272,7 @@ class RunFolder:
             with lock_of_writing(scope):
                 model = self._program.fixed | self._values(program, scope)
                 models = {MODEL: model, self.shares.own_file: self.shares.held(scope)} if self.shares else {MODEL: model}
-                self._copy.write(models, {_STATE: state.to_bytes()}, request)
+                self._copy.write(models, state.to_bytes(), request)
         except OSError as error:
             self._warn(f'the checkpoint of step {state.steps} in "{self.checkpoints}" cannot be copied: {error.strerror}')
         else:

@@ -11,14 +11,14 @@ from typing import Any
 
 from oarlock.errors import FormatError, MissingFileError, OarlockError
 from oarlock.io.files import read_file
-from oarlock.training.checkpoint import find_checkpoints
+from oarlock.training.checkpoint import find_checkpoints, read_manifest
 from oarlock.training.folder_lock import is_running
 from oarlock.training.metric_log import LOG, MetricLog, read_log
 from oarlock.training.records import EpochRecord, ValidationRecord
 
 __all__ = ["CheckpointRecord", "RunRecord", "higher_is_better"]
 
-_LARGEST = 2**20  # bytes of run.json, and of a manifest
+_LARGEST = 2**20  # bytes of run.json
 _RISING = ("accuracy", "precision", "recall", "f1", "auc", "iou", "score", "r2")  # metrics of which more is better
 
 
@@ -161,8 +161,7 @@ def _read_settings(path: Path, untrusted: bool) -> dict[str, Any]:
 def _checkpoint(step: int, path: Path) -> CheckpointRecord:
     """A checkpoint by the sizes of its files."""
     try:
-        manifest = json.loads(read_file(path / "manifest.json", largest=_LARGEST, limit="file_bytes"))
-        sizes = {name: int(entry["bytes"]) for name, entry in manifest.items() if "/" not in name}
+        sizes = {name: size for name, (size, _) in read_manifest(path)[1].items()}
         return CheckpointRecord(step, path, sum(sizes.values()), all(os.path.getsize(path / name) == size for name, size in sizes.items()))
     except (OarlockError, OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
         return CheckpointRecord(step, path, sum(file.stat().st_size for file in path.iterdir() if file.is_file()), False)

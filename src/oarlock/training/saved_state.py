@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field
+from typing import Any
 
 from oarlock.errors import FormatError
 from oarlock.training.records import EpochRecord, ValidationRecord
@@ -31,12 +32,11 @@ class SavedState:
         return f'{{"history": [{history}], "validations": [{validations}], {json.dumps(held)[1:]}'.encode()
 
     @classmethod
-    def from_bytes(cls, data: bytes, where: str) -> "SavedState":
-        """The state in a file. Raises FormatError, which says `where` it is."""
+    def from_json(cls, held: dict[str, Any], where: str) -> "SavedState":
+        """The state, read as JSON. Raises FormatError, which says `where` it is."""
         try:
-            held = json.loads(data)
-            history = [EpochRecord(**record) for record in held.pop("history")]
-            validations = [ValidationRecord(**record) for record in held.pop("validations", [])]
-            return cls(history=history, validations=validations, **held)
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+            history = [EpochRecord(**record) for record in held["history"]]
+            validations = [ValidationRecord(**record) for record in held["validations"]]
+            return cls(**{**held, "history": history, "validations": validations})
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise FormatError(f"the state of the checkpoint of {where} cannot be read") from error
