@@ -118,6 +118,12 @@ def test_every_verb_has_a_page(verb, prints):
     assert len(page.splitlines()) > 10
 
 
+def test_help_shows_no_type_beside_what_is_only_on_or_off(prints):
+    page = prints("train", "--help")
+    (line,) = [line for line in page.splitlines() if "--quiet" in line]
+    assert re.match(r".*--quiet +-q +Say nothing", line)
+
+
 @pytest.mark.parametrize("arguments", [["bogus"], ["show"], ["infer", "model.safetensors"], ["diff", "one"]])
 def test_wrong_usage_ends_with_status_two(arguments, oarlock):
     ended = oarlock(*arguments)

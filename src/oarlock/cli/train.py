@@ -29,6 +29,8 @@ from oarlock.training.sent_model import Sending, receive
 
 __all__ = ["train"]
 
+_KEPT, _HOW = "What is kept and told", "How it trains"  # parts of the help
+
 
 def train(
     context: typer.Context,
@@ -38,7 +40,9 @@ def train(
         typer.Option(help="What to train on: digits:train, another of `oarlock datasets`, table.csv, table.csv:train, a folder of images."),
     ] = None,
     validate: Annotated[str | None, typer.Option(help="What it is measured on after each epoch: digits:test, table.csv:test.")] = None,
-    validate_every: Annotated[int | None, typer.Option(help="Steps between measurements; an epoch, unless given.")] = None,
+    validate_every: Annotated[
+        int | None, typer.Option(help="Steps between measurements; an epoch, unless given.", rich_help_panel=_HOW)
+    ] = None,
     columns: Columns = [],  # noqa: B006  typer copies it
     epochs: Annotated[int | None, typer.Option(help="Train up to this many epochs in all; a saved program knows how many it had.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Rows in a step; 32, unless given.")] = None,
@@ -46,41 +50,63 @@ def train(
         str | None, typer.Option(help='adam, "AdamW(1e-3, weight_decay=0.1)"; SGD, unless given or in the script.')
     ] = None,
     lr: Annotated[float | None, typer.Option(help="The learning rate of the optimizer.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Stop after this many further steps.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Stop after this many further steps.", rich_help_panel=_HOW)] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Of the parts of the data, and of a script's model; the program's own, unless given.")
+        int | None,
+        typer.Option(
+            help="Of the parts of the data, which rows :train and :test are, and of a script's model; the program's own, unless given.",
+            rich_help_panel=_HOW,
+        ),
     ] = None,
     save: Annotated[
         Path | None,
-        typer.Option(help="Where to save the training program; where it came from, unless given. Of a script's model: what predicts."),
+        typer.Option(
+            help="Where to save the training program; where it came from, unless given. Of a script's model: what predicts.",
+            rich_help_panel=_KEPT,
+        ),
     ] = None,
     run: Annotated[
         Path | None,
         typer.Option(
-            help="A folder to keep the run in, and go on with one: what it measures, checkpoints. runs/NAME-1 for a script's model."
+            help="A folder to keep the run in, and go on with one: what it measures, checkpoints. runs/NAME-1 for a script's model.",
+            rich_help_panel=_KEPT,
         ),
     ] = None,
-    save_every: Annotated[int | None, typer.Option(help="Steps between checkpoints; an epoch, unless given.")] = None,
+    save_every: Annotated[
+        int | None, typer.Option(help="Steps between checkpoints; an epoch, unless given.", rich_help_panel=_KEPT)
+    ] = None,
     log: Annotated[
-        list[str], typer.Option(help="Who is told what is measured: tensorboard:FOLDER, mlflow:ADDRESS, wandb:PROJECT, trackio:PROJECT.")
+        list[str],
+        typer.Option(
+            help="Who is told what is measured: tensorboard:FOLDER, mlflow:ADDRESS, wandb:PROJECT, trackio:PROJECT.", rich_help_panel=_KEPT
+        ),
     ] = [],  # noqa: B006  typer copies it
     backend: Annotated[
         str | None,
-        typer.Option(help="inductor: PyTorch's compiler compiles regions of the plan; none: no longer. As saved, if not given."),
+        typer.Option(
+            help="inductor: PyTorch's compiler compiles regions of the plan; none: no longer. As saved, if not given.", rich_help_panel=_HOW
+        ),
     ] = None,
-    place: Annotated[str | None, typer.Option(help="Where it runs: cpu, gpu (each worker at its own), gpu:1; several with commas.")] = None,
-    config: Annotated[Path | None, typer.Option(help="Settings by TOML: options in the section train, and what a script declares.")] = None,
+    place: Annotated[
+        str | None, typer.Option(help="Where it runs: cpu, gpu (each worker at its own), gpu:1; several with commas.", rich_help_panel=_HOW)
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="Settings by TOML: options in the section train, and what a script declares.", rich_help_panel=_HOW)
+    ] = None,
     settings: Annotated[
-        list[str], typer.Option("--set", metavar="NAME=VALUE", help="A setting, such as train.lr=3e-4. Can be repeated.")
+        list[str],
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting, such as train.lr=3e-4. Can be repeated.", rich_help_panel=_HOW),
     ] = [],  # noqa: B006  typer copies it
     profile: ProfilePath = None,
     profile_steps: ProfileSteps = 10,
     workers: Workers = 1,
     shard_optimizer: Annotated[
-        bool, typer.Option("--shard-optimizer", help="Of several workers, each keeps a share of what the optimizer keeps.")
+        bool,
+        typer.Option("--shard-optimizer", help="Of several workers, each keeps a share of what the optimizer keeps.", rich_help_panel=_HOW),
     ] = False,
     sync_batch_norm: Annotated[
-        bool, typer.Option(help="Of several workers, batch normalization takes the rows of all; or each takes its own.")
+        bool,
+        typer.Option(help="Of several workers, batch normalization takes the rows of all; or each takes its own.", rich_help_panel=_HOW),
     ] = True,
     plain: Plain = False,
     quiet: Quiet = False,

@@ -49,7 +49,11 @@ class Verb:
                 kind = opens_program(*self.places)
         alone = typer.Typer(add_completion=False)
         alone.command(name, cls=kind, context_settings=_OTHER_WORDS if self.takes_words else None)(function)
-        return typer.main.get_command(alone)
+        command = typer.main.get_command(alone)
+        for option in command.params:
+            if getattr(option, "is_flag", False) and option.metavar is None:
+                option.metavar = ""  # the help would say <bool>, as if a word had to follow
+        return command
 
 
 class VerbGroup(TyperGroup):
