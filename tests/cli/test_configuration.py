@@ -82,7 +82,7 @@ def test_the_model_of_a_script_is_trained_evaluated_and_saved(place, prints):
     assert [line[:9] for line in printed[1:4]] == ["epoch 1/3", "epoch 2/3", "epoch 3/3"]
     assert printed[4:] == [
         "saved kind.safetensors, which predicts",
-        "Next: oarlock evaluate runs/model-1, oarlock report runs/model-1; "
+        "Next: oarlock evaluate runs/model-1, oarlock report runs/model-1, oarlock infer runs/model-1 --data DATA; "
         "oarlock resume runs/model-1 --epochs N trains on, up to N in all",
     ]
     number = r"(\d+\.\d+)"

@@ -47,8 +47,10 @@ def select_display(console: Console | None = None, *, kind: Literal["live", "pla
 
 
 @contextlib.contextmanager
-def announced(folder: Path, display: "Display", is_over: Callable[[], bool]) -> Iterator[None]:
-    """Say first where a run is kept, and last how it goes on, if it does; after an interrupt or an error in a note, printed below it."""
+def announced(folder: Path, display: "Display", is_over: Callable[[], bool], *, predicts: bool) -> Iterator[None]:
+    """Say first where a run is kept, and last how it goes on, if it does, or what it is good for; after an interrupt or an error in a note,
+    printed below it. Of a run that `predicts`, there is a program that does.
+    """
     name = shlex.quote(str(folder))
     following = f"oarlock resume {name}"
     console = display.console if isinstance(display, LiveDisplay | PlainDisplay) else None
@@ -62,7 +64,8 @@ def announced(folder: Path, display: "Display", is_over: Callable[[], bool]) -> 
         error.add_note(f"Next: {following}")
         raise
     if console is not None:
-        over = f"oarlock evaluate {name}, oarlock report {name}; {following} --epochs N trains on, up to N in all"
+        predicting = f", oarlock infer {name} --data DATA" if predicts else ""
+        over = f"oarlock evaluate {name}, oarlock report {name}{predicting}; {following} --epochs N trains on, up to N in all"
         console.print(f"Next: {over if is_over() else following}", highlight=False, markup=False, soft_wrap=True)
 
 

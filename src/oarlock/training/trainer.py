@@ -189,7 +189,9 @@ def train(
         progress = progress if workers.index == 0 else False
         display = select_display(kind=invocation.progress) if progress is True else SilentDisplay() if progress is False else progress
         about = describe_run(program, named, command) if folder is None else {**folder.about, "folder": str(folder.path.resolve())}
-        shown = contextlib.nullcontext() if folder is None or workers.index else announced(folder.path, display, loop.has_all_epochs)
+        shown = contextlib.nullcontext()
+        if folder is not None and workers.index == 0:
+            shown = announced(folder.path, display, loop.has_all_epochs, predicts=folder.prediction is not None)
         with shown, told.running({**about, "settings": settings}, loop.result.steps, loop.summary):
             result = loop.run(steps, display)
             invocation.on_result(result)
