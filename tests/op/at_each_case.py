@@ -13,7 +13,8 @@ Use = tuple[Operator, str, *tuple[object, ...]]
 def at_each_case(uses: Iterable[Use]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Call a test with the operator and the other arguments of each use.
 
-    All cases of an operator are tried; what fails says at which. A case may be skipped; an operator is skipped where each case was.
+    All cases of an operator are tried; what fails says at which. A case may be skipped; an operator is skipped where each case was. The
+    test asks for no fixtures.
     """
     by_operator: dict[str, list[Use]] = {}
     for use in uses:
@@ -38,6 +39,7 @@ def at_each_case(uses: Iterable[Use]) -> Callable[[Callable[..., None]], Callabl
                 pytest.skip(skipped[0])
 
         run.__name__, run.__doc__ = test.__name__, test.__doc__
+        run.pytestmark = [*getattr(test, "pytestmark", []), *run.pytestmark]  # type: ignore[attr-defined]
         return run
 
     return decorate

@@ -31,6 +31,22 @@ def outcome_of(given: list[Use]) -> None:
         assert called == [outcome for _, _, outcome in given]
 
 
+def test_a_test_is_run_for_each_operator_with_all_of_its_cases():
+    other = FORWARD[1]
+    given = [(OPERATOR, "first", 1), (other, "second", 2), (OPERATOR, "third", 3)]
+
+    @pytest.mark.filterwarnings("error")
+    @at_each_case(given)
+    @pytest.mark.slow
+    def test(operator, number): ...
+
+    marks = {mark.name: mark for mark in test.pytestmark}  # type: ignore[attr-defined]
+    assert set(marks) == {"filterwarnings", "slow", "parametrize"}
+    name, params = marks["parametrize"].args
+    assert name == "uses"
+    assert {param.id: param.values for param in params} == {OPERATOR.type: ([given[0], given[2]],), other.type: ([given[1]],)}
+
+
 def test_one_failure_is_raised_itself():
     with pytest.raises(AssertionError) as failure:
         outcome_of(uses("passes", "fails", "skips"))

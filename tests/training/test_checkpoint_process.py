@@ -321,18 +321,22 @@ def test_a_history_that_grows_is_written_whole(tmp_path):
 
 @pytest.mark.skipif(checkpoint_process.CAN_START and len(os.sched_getaffinity(0)) < 2, reason="there is one processor")
 def test_who_writes_stays_off_the_processor_of_who_trains(tmp_path, started):
-    """The trainer is made to stay on one after some checkpoints, and on another after some more."""
+    """The thread that trains is made to stay on one after some checkpoints, and on another after some more; the main one, elsewhere."""
     before, found = os.sched_getaffinity(0), []
     one, other, *_ = sorted(before)
 
     def on_step(step, _):
         if step in (5, 11):
-            os.sched_setaffinity(0, {one if step == 5 else other})
+            here, elsewhere = (one, other) if step == 5 else (other, one)
+            os.sched_setaffinity(0, {here})
+            os.sched_setaffinity(os.getpid(), {elsewhere})
         if step in (10, 16):
             found.append(os.sched_getaffinity(started[0].pid))
 
+    trains = threading.Thread(target=lambda: train(tmp_path, on_step=on_step))
     try:
-        train(tmp_path, on_step=on_step)
+        trains.start()
+        trains.join()
     finally:
         os.sched_setaffinity(0, before)
     assert found == [before - {one}, before - {other}]

@@ -318,8 +318,19 @@ def test_the_log_spells_labels_and_numbers_as_json_does(tmp_path):
     log.begin(0)
     log.step(3, 1, 32, {'a "loss", %d': 1e-7, "ö": float("nan")})
     log.step(4, 1, 32, {'a "loss", %d': 1e-7, "ö": 2.0})
+    log.flush()
+    log.step(5, 1, 32, {'a "loss", %d': 3.0, "ö": 0.1})
+    log.step(6, 2, 31, {'a "loss", %d': -0.0, "ö": 1e300})
+    log.step(7, 2, 31, {"other": 1.0})
+    log.step(8, 2, 31, {})
     log.close()
-    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
-    assert [line.pop("time") > 1e9 for line in lines] == [True, True]
-    assert lines[1] == {"step": 4, "epoch": 1, "rows": 32, 'a "loss", %d': 1e-7, "ö": 2.0}
-    assert numpy.isnan(lines[0]["ö"])
+    first, *lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert numpy.isnan(first["ö"])
+    assert [line.pop("time") > 1e9 for line in lines] == [True] * 5
+    assert lines == [
+        {"step": 4, "epoch": 1, "rows": 32, 'a "loss", %d': 1e-7, "ö": 2.0},
+        {"step": 5, "epoch": 1, "rows": 32, 'a "loss", %d': 3.0, "ö": 0.1},
+        {"step": 6, "epoch": 2, "rows": 31, 'a "loss", %d': -0.0, "ö": 1e300},
+        {"step": 7, "epoch": 2, "rows": 31, "other": 1.0},
+        {"step": 8, "epoch": 2, "rows": 31},
+    ]

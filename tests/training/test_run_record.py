@@ -198,6 +198,23 @@ def test_a_manifest_of_strange_numbers_is_none(tmp_path):
         assert find_latest(tmp_path / "run/checkpoints")[0] == 3
 
 
+def test_a_list_of_checkpoints_reads_the_beginning_of_their_manifests(tmp_path):
+    train(tmp_path / "run", epochs=2)
+    newest = tmp_path / "run/checkpoints/step-000000006/manifest.json"
+    text = newest.read_text()
+    newest.write_text(text.replace('"state": {', '"state": {"more": [' + "[], " * 2**20 + "[]], "))
+    assert [checkpoint.is_whole for checkpoint in RunRecord.read(tmp_path / "run").checkpoints] == [True, True]
+    assert find_latest(tmp_path / "run/checkpoints")[0] == 3
+    newest.write_text(text.replace('"files": ', '"others": '))
+    assert [checkpoint.is_whole for checkpoint in RunRecord.read(tmp_path / "run").checkpoints] == [True, False]
+
+
+@pytest.mark.skipif(not hasattr(os, "symlink"), reason="there are no links")
+def test_a_folder_of_checkpoints_that_leads_to_itself_has_none(tmp_path):
+    (tmp_path / "checkpoints").symlink_to("checkpoints")
+    assert find_latest(tmp_path / "checkpoints") is None
+
+
 @pytest.mark.parametrize(
     ("label", "expected"),
     [

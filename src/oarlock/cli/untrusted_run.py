@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import typer
-from typer.core import TyperCommand
 
 from oarlock import errors
 from oarlock.cli.answer import Answer, read_answer
@@ -20,6 +19,7 @@ from oarlock.cli.confinement import ProcessLimits
 from oarlock.cli.imported_operators import import_operators
 from oarlock.cli.output_file import is_child
 from oarlock.cli.process_group import ProcessGroup
+from oarlock.cli.verbs import VerbCommand
 from oarlock.errors import ArgumentError, KernelError, LimitError, OarlockError, visible
 from oarlock.io.atomic_write import write_file
 from oarlock.training.interruption import Stopping
@@ -172,7 +172,7 @@ def _error(verb: str, fields: Mapping[str, object]) -> OarlockError:
     return kinds[kind](**texts, given=given)  # which makes visible what it is given
 
 
-class _Verb(TyperCommand):
+class _Verb(VerbCommand):
     """A verb that opens a program file, and imports operators for it first.
 
     With `--untrusted`, all that it does happens in the child process, which runs it again.
@@ -214,6 +214,6 @@ def _words(context: Any) -> list[str]:
     return [] if above is None else [*_words(above), str(context.info_name)]
 
 
-def opens_program(*places: str) -> type[TyperCommand]:
+def opens_program(*places: str) -> type[VerbCommand]:
     """The class of such a verb, whose file goes to the path in the first of these parameters that is given."""
     return type("Verb", (_Verb,), {"places": places})

@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from oarlock.cli.entry import interrupts_end_at_once
 
-__all__ = ["Verb", "VerbGroup", "group_of"]
+__all__ = ["Verb", "VerbCommand", "VerbGroup", "group_of"]
 
 _OTHER_WORDS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
@@ -42,18 +42,29 @@ class Verb:
         """Import the verb, as the command `name`."""
         with interrupts_end_at_once():
             function = getattr(importlib.import_module(f"oarlock.cli.{self.module}"), self.function or self.module)
-            kind = TyperCommand
+            kind = VerbCommand
             if self.opens_program:
                 from oarlock.cli.untrusted_run import opens_program
 
                 kind = opens_program(*self.places)
         alone = typer.Typer(add_completion=False)
         alone.command(name, cls=kind, context_settings=_OTHER_WORDS if self.takes_words else None)(function)
-        command = typer.main.get_command(alone)
-        for option in command.params:
-            if getattr(option, "is_flag", False) and option.metavar is None:
-                option.metavar = ""  # the help would say <bool>, as if a word had to follow
-        return command
+        return typer.main.get_command(alone)
+
+
+def _without_type(options: list[Any]) -> list[Any]:
+    """The options of a command; help says <bool> beside none that is only on or off, as if a word had to follow."""
+    for option in options:
+        if getattr(option, "is_flag", False) and option.metavar is None:
+            option.metavar = ""
+    return options
+
+
+class VerbCommand(TyperCommand):
+    """A verb that is imported."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_type(super().get_params(ctx))
 
 
 class VerbGroup(TyperGroup):
@@ -64,6 +75,9 @@ class VerbGroup(TyperGroup):
     def __init__(self, *, commands: Any = None, **options: Any):
         named = {name: TyperCommand(name) for name in self.verbs}
         super().__init__(commands={**named, **(commands or {})}, **options)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _without_type(super().get_params(ctx))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         for name, verb in self.verbs.items():

@@ -3,27 +3,29 @@
 import contextlib
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import oarlock.training.checkpoint_writing as checkpoint_writing  # `from` would ask the package, which looks for what is like it
 from oarlock.errors import FormatError, OarlockError, WriteError
-from oarlock.io.files import read_file
+from oarlock.io.files import open_file, read_file
 from oarlock.training.checkpoint_writing import MANIFEST
 
 __all__ = [
     "find_checkpoints",
     "find_latest",
     "read_checkpoint",
-    "read_manifest",
     "remove_checkpoint",
     "remove_unfinished",
     "require_written",
+    "sizes_of",
     "write_part",
 ]
 
-_LARGEST, _LARGEST_MANIFEST = 64 * 2**30, 2**30  # bytes
+_LARGEST, _LARGEST_MANIFEST, _LARGEST_LIST = 64 * 2**30, 2**26, 2**20  # bytes: of a file, a manifest, and the list of files in it
+_FILES = re.compile(r'\s*\{\s*"files"\s*:\s*')
 
 
 def find_checkpoints(folder: Path) -> dict[int, Path]:
@@ -42,9 +44,14 @@ def find_latest(folder: Path) -> tuple[int, dict[str, Any]] | None:
 def read_checkpoint(path: Path) -> dict[str, Any]:
     """The state of the run in a checkpoint. Raises FormatError where it, or a file, is missing or is not what the manifest says."""
     try:
-        state, entries = read_manifest(path)
-    except (OarlockError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+        manifest = json.loads(read_file(path / MANIFEST, largest=_LARGEST_MANIFEST, limit="file_bytes"))
+        entries = {str(name): (int(entry["bytes"]), str(entry["sha256"])) for name, entry in manifest["files"].items() if "/" not in name}
+        state, digest = manifest["state"], manifest["sha256"]
+        is_right = hashlib.sha256(json.dumps(state).encode()).hexdigest() == digest
+    except (OarlockError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError, MemoryError) as error:
         raise FormatError(f'"{path}" is no whole checkpoint: its manifest cannot be read') from error
+    if not is_right:
+        raise FormatError(f'"{path}" is no whole checkpoint: the state in its manifest is not the one that was written')
     for name, (size, digest) in entries.items():
         try:
             data = read_file(path / name, largest=_LARGEST, limit="file_bytes")
@@ -55,16 +62,20 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     return state
 
 
-def read_manifest(path: Path) -> tuple[dict[str, Any], dict[str, tuple[int, str]]]:
-    """The state of the run, and the bytes and the SHA-256 of each file, as the manifest of a checkpoint has them.
+def sizes_of(path: Path) -> dict[str, int]:
+    """The files of a checkpoint and their bytes, as the beginning of its manifest has them: the state, which may be long, is not read.
 
-    Raises errors of ours and of Python, of many kinds, where it has not, or where the state is not the one that was written.
+    Raises MissingFileError, FormatError and ReadError, OSError, and ValueError, KeyError, TypeError, AttributeError, ArithmeticError or
+    RecursionError where it has not.
     """
-    manifest = json.loads(read_file(path / MANIFEST, largest=_LARGEST_MANIFEST, limit="file_bytes"))
-    state = manifest["state"]
-    if hashlib.sha256(json.dumps(state).encode()).hexdigest() != manifest["sha256"]:
-        raise ValueError("the state is not the one that was written")
-    return state, {name: (int(entry["bytes"]), str(entry["sha256"])) for name, entry in manifest["files"].items() if "/" not in name}
+    descriptor, _ = open_file(path / MANIFEST)
+    with open(descriptor, "rb") as file:
+        text = file.read(_LARGEST_LIST).decode(errors="replace")
+    begin = _FILES.match(text)
+    if begin is None:
+        raise ValueError("it does not begin with files")
+    entries, _ = json.JSONDecoder().raw_decode(text, begin.end())
+    return {name: int(entry["bytes"]) for name, entry in entries.items() if "/" not in name}
 
 
 def remove_checkpoint(path: Path) -> None:

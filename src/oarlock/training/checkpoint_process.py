@@ -12,6 +12,7 @@ import select
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -76,7 +77,7 @@ class CheckpointWriter:
         """Have a checkpoint written by a `request`, with its `files`, which are JSON already; it is put into the memory `at` a place."""
         assert self._memory is not None
         assert self._request is None
-        text = f"{json.dumps(request)[:-1]}, {json.dumps('files')}: {files}}}".encode()
+        text = f"{json.dumps({**request, 'thread': threading.get_native_id()})[:-1]}, {json.dumps('files')}: {files}}}".encode()
         self._memory[at : at + len(text)] = text
         self._request = at, len(text)
         try:

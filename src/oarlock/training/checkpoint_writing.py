@@ -17,6 +17,7 @@ import struct
 import sys
 import time
 from collections.abc import Collection, Mapping
+from typing import Any
 
 try:
     import fcntl
@@ -59,7 +60,7 @@ class PartMissingError(Exception):
     """The part of a checkpoint, by its name, that another worker was to write, and did not."""
 
 
-def fulfil(memory: memoryview, request: Mapping[str, object]) -> dict[str, object]:
+def fulfil(memory: memoryview, request: Mapping[str, Any]) -> dict[str, object]:
     """Write the checkpoint that a request describes, and keep the newest: when that was, in nanoseconds, under `taken`, and the fault, if
     there is one, under `reason` or `missing`.
 
@@ -69,25 +70,16 @@ def fulfil(memory: memoryview, request: Mapping[str, object]) -> dict[str, objec
     return {**fault, "taken": [started, time.perf_counter_ns()]}
 
 
-def _fault(memory: memoryview, request: Mapping[str, object]) -> dict[str, str]:
-    files = {}
-    folder, parts = request["folder"], request["parts"]
-    begin, size = request["state"]  # type: ignore[misc]
-    state = bytes(memory[begin : begin + size])
-    for name, begin, size, seal in request["files"]:  # type: ignore[attr-defined]
-        files[name] = data = memory[begin : begin + size]
-        if seal is not None:
-            at, pieces = seal
-            digest = hashlib.sha256()
-            for text, start, length in pieces:
-                digest.update(text.encode())
-                digest.update(data[start : start + length])
-            data[at : at + 64] = digest.hexdigest().encode()
+def _fault(memory: memoryview, request: Mapping[str, Any]) -> dict[str, str]:
     try:
-        found, step = find_checkpoints(folder), request["step"]  # type: ignore[arg-type]
+        folder, step = request["folder"], request["step"]
+        files = {name: _sealed(memory[begin : begin + size], seal) for name, begin, size, seal in request["files"]}
+        begin, size = request["state"]
+        found = find_checkpoints(folder)
         if step not in found:
-            found[step] = write_checkpoint(folder, step, files, state, parts=parts, to_come=request["to_come"])  # type: ignore[arg-type, index]
-        for old in sorted(found)[: -request["keep"]]:  # type: ignore[operator]
+            state = memory[begin : begin + size]
+            found[step] = write_checkpoint(folder, step, files, state, parts=request["parts"], to_come=request["to_come"])
+        for old in sorted(found)[: -request["keep"]]:
             if old != request["best"]:
                 remove_checkpoint(found[old])
     except PartMissingError as error:
@@ -99,8 +91,26 @@ def _fault(memory: memoryview, request: Mapping[str, object]) -> dict[str, str]:
     return {}
 
 
+def _sealed(data: memoryview, seal: tuple[int, list[tuple[str, int, int]]] | None) -> memoryview:
+    """A file with the digest in it that it says of what it holds."""
+    if seal is not None:
+        at, pieces = seal
+        digest = hashlib.sha256()
+        for text, start, length in pieces:
+            digest.update(text.encode())
+            digest.update(data[start : start + length])
+        data[at : at + 64] = digest.hexdigest().encode()
+    return data
+
+
 def write_checkpoint(
-    folder: str, step: int, files: Mapping[str, bytes | memoryview], state: bytes, *, parts: Collection[str] = (), to_come: float = TO_COME
+    folder: str,
+    step: int,
+    files: Mapping[str, bytes | memoryview],
+    state: memoryview,
+    *,
+    parts: Collection[str] = (),
+    to_come: float = TO_COME,
 ) -> str:
     """Write `files` as the checkpoint of a step: into a folder of another name, each to the disk, and last a manifest with their sizes and
     SHA-256, and the `state` of the run, which is JSON; only then does the folder get its name, which is returned. `parts` are files that
@@ -113,15 +123,19 @@ def write_checkpoint(
     final = f"{folder}{os.sep}step-{step:09d}"
     temporary = f"{folder}{os.sep}{_UNFINISHED}{os.urandom(8).hex()}"
     entries = {name: _entry(data) for name, data in files.items()}
-    written = []
     try:
         os.mkdir(temporary)
-        for name, data in files.items():
-            written.append(_write(f"{temporary}{os.sep}{name}", data))
-        entries |= _take_parts(folder, step, temporary, parts, to_come)
-        written.append(_write(f"{temporary}{os.sep}{MANIFEST}", _manifest(entries, state)))
-        for file in written:  # once all are on their way: the journal of the file system is mostly written once for them
-            os.fsync(file.fileno())
+        written = []
+        try:
+            for name, data in files.items():
+                written.append(_write(f"{temporary}{os.sep}{name}", data))
+            entries |= _take_parts(folder, step, temporary, parts, to_come)
+            written.append(_write(f"{temporary}{os.sep}{MANIFEST}", _manifest(entries, state)))
+            for file in written:  # once all are on their way: the journal of the file system is mostly written once for them
+                os.fsync(file.fileno())
+        finally:
+            for file in written:  # before the folder is renamed or removed, which Windows refuses while a file in it is open
+                file.close()
         _sync_folder(temporary)
         os.rename(temporary, final)
         _sync_folder(folder)
@@ -129,8 +143,6 @@ def write_checkpoint(
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     finally:
-        for file in written:
-            file.close()
         if parts:
             shutil.rmtree(_folder_of_parts(folder, step), ignore_errors=True)
     return final
@@ -168,8 +180,8 @@ def _take_parts(folder: str, step: int, into: str, names: Collection[str], to_co
     return found
 
 
-def _manifest(entries: Mapping[str, object], state: bytes) -> bytes:
-    """A manifest as JSON. The state, which grows with the run, is put in as it is, with a digest of it."""
+def _manifest(entries: Mapping[str, object], state: memoryview) -> bytes:
+    """A manifest as JSON: first the files, for who reads no more. The state, which grows with the run, is put in as it is."""
     files = json.dumps(entries).replace("}, ", "},\n  ").encode()
     return b'{"files": %b,\n "state": %b,\n "sha256": "%b"}\n' % (files, state, hashlib.sha256(state).hexdigest().encode())
 
@@ -183,7 +195,9 @@ def find_checkpoints(folder: str) -> dict[int, str]:
     try:
         with os.scandir(folder) as entries:
             found = {int(match[1]): entry.path for entry in entries if (match := _NAME.fullmatch(entry.name)) and entry.is_dir()}
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError:
+        if os.path.isdir(folder):
+            raise
         return {}
     return dict(sorted(found.items()))
 
@@ -261,7 +275,7 @@ def serve(memory: int, lock: str, trainer: int, channel: int = 0) -> None:
     asked = select.poll()
     asked.register(channel, select.POLLIN)
     shared = None
-    allowed = os.sched_getaffinity(0)
+    allowed = _processors()
     os.write(channel, READY)
     while True:
         while not asked.poll(_LOOKS):
@@ -273,20 +287,31 @@ def serve(memory: int, lock: str, trainer: int, channel: int = 0) -> None:
         whole, begin, size = MESSAGE.unpack(message)
         if shared is None or len(shared) != whole:
             shared = memoryview(mmap.mmap(memory, whole))
-        _leave_processor_of(trainer, allowed)
-        answer = fulfil(shared, json.loads(bytes(shared[begin : begin + size])))
+        request = json.loads(bytes(shared[begin : begin + size]))
+        _leave_processor_of(f"/proc/{trainer}/task/{request['thread']}/stat", allowed)
+        answer = fulfil(shared, request)
         os.write(channel, json.dumps(answer).encode())
 
 
-def _leave_processor_of(trainer: int, allowed: set[int]) -> None:
-    """Run on other processors than the one where `trainer` is, as far as some are `allowed`.
+def _processors() -> set[int]:
+    """The processors that this process may run on; none where the system does not say."""
+    try:
+        return os.sched_getaffinity(0)
+    except (OSError, AttributeError):
+        return set()
+
+
+def _leave_processor_of(thread: str, allowed: set[int]) -> None:
+    """Run on other processors than the one where the `thread` is that trains, by its file, as far as some are `allowed`.
 
     The system wakes this process where the trainer runs, for every file that has come to the disk: one of both would wait, or move.
     """
+    if len(allowed) < 2:
+        return
     with contextlib.suppress(OSError, ValueError, IndexError):
-        with open(f"/proc/{trainer}/stat", "rb") as file:
+        with open(thread, "rb") as file:
             taken = int(file.read().rpartition(b")")[2].split()[36])  # proc_pid_stat(5): "processor", the 39th of all
-        os.sched_setaffinity(0, allowed - {taken} or allowed)
+        os.sched_setaffinity(0, allowed - {taken})
 
 
 if __name__ == "__main__":

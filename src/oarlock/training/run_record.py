@@ -11,7 +11,7 @@ from typing import Any
 
 from oarlock.errors import FormatError, MissingFileError, OarlockError
 from oarlock.io.files import read_file
-from oarlock.training.checkpoint import find_checkpoints, read_manifest
+from oarlock.training.checkpoint import find_checkpoints, sizes_of
 from oarlock.training.folder_lock import is_running
 from oarlock.training.metric_log import LOG, MetricLog, read_log
 from oarlock.training.records import EpochRecord, ValidationRecord
@@ -161,7 +161,7 @@ def _read_settings(path: Path, untrusted: bool) -> dict[str, Any]:
 def _checkpoint(step: int, path: Path) -> CheckpointRecord:
     """A checkpoint by the sizes of its files."""
     try:
-        sizes = {name: size for name, (size, _) in read_manifest(path)[1].items()}
+        sizes = sizes_of(path)
         return CheckpointRecord(step, path, sum(sizes.values()), all(os.path.getsize(path / name) == size for name, size in sizes.items()))
     except (OarlockError, OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError):
         return CheckpointRecord(step, path, sum(file.stat().st_size for file in path.iterdir() if file.is_file()), False)
