@@ -83,6 +83,7 @@ class Printed:
     + """
 import _thread, threading
 data = {"x": numpy.ones((20_000, 2), "float32"), "label": numpy.zeros(20_000, "int64")}
+ol.train(cost, data, epochs=1, progress=False)  # what is imported and compiled once
 threading.Timer(0.3, _thread.interrupt_main).start()
 """,
     'ol.training.plot("runs/one", "runs/two")': MODEL
@@ -139,6 +140,13 @@ AFTER = {
     "x = ol.variable.tensor(": "assert x.estimated is False",
 }
 
+MARKS = {
+    "run_untrusted": pytest.mark.slow,
+    # An interrupt may be raised, and lost, in the callback of a weak reference.
+    "KeyboardInterrupt": pytest.mark.filterwarnings("default::pytest.PytestUnraisableExceptionWarning"),
+}
+"""The marks of the examples, by a word in them."""
+
 
 def beginning(example: str) -> str:
     return next((text for text in GRANTED if example.startswith(text)), example)
@@ -151,7 +159,7 @@ def test_each_example_is_known_and_each_that_is_known_is_there():
 @pytest.mark.parametrize(
     "example",
     [
-        pytest.param(text, id=re.sub(r"\W+", "-", text[:24]).strip("-"), marks=[pytest.mark.slow] if "run_untrusted" in text else [])
+        pytest.param(text, id=re.sub(r"\W+", "-", text[:24]).strip("-"), marks=[mark for word, mark in MARKS.items() if word in text])
         for text in EXAMPLES
     ],
 )

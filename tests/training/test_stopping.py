@@ -102,6 +102,24 @@ def test_an_interrupt_that_a_library_drops_is_raised_again():
     assert raised.value.result.steps == 2
 
 
+def test_an_interrupt_in_a_finalizer_is_raised_after_it():
+    """Python would print it and forget it; pytest makes that an error."""
+
+    class Finalized:
+        def __del__(self) -> None:
+            interrupt()
+            interrupt()
+            ended.append(True)
+
+    ended: list[bool] = []
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), Stopping():
+        Finalized()
+        assert ended == [True]
+        time.sleep(60)
+    assert time.monotonic() - started < 30
+
+
 def test_a_second_interrupt_is_raised_at_once():
     def twice() -> None:
         interrupt()

@@ -33,8 +33,9 @@ class Stopping:
     """SIGINT inside a `with` block: it sets `asked`, and is raised as KeyboardInterrupt if the block goes on for `patience` seconds.
 
     Without patience it is raised at once. An exception that a signal raises may be lost: Python prints and forgets those raised in
-    finalizers, and libraries drop some. So it is raised again, four times a second, until the block has ended; and a block that ends by
-    itself raises it then. Where this is not the main thread, or the program has a handler of its own, all stays as it is.
+    finalizers, and libraries drop some. So none is raised in a `__del__`, and it is raised again, four times a second, until the block has
+    ended; a block that ends by itself raises it then. Where this is not the main thread, or the program has a handler of its own, all
+    stays as it is.
     """
 
     def __init__(self, patience: float = 1.0):
@@ -74,7 +75,7 @@ class Stopping:
         first, self.asked = not self.asked, True
         if first and self._reminds:
             signal.setitimer(signal.ITIMER_REAL, max(self.patience, _AGAIN), _AGAIN)
-        if self.patience == float("inf") or (first and self.patience):
+        if self.patience == float("inf") or (first and self.patience) or (self._reminds and _is_in_finalizer(frame)):
             return
         raise KeyboardInterrupt
 
@@ -86,3 +87,12 @@ def _is_free(number: int, default: object) -> bool:
     """Whether a signal has its default handler, or one of ours around this."""
     handler = signal.getsignal(number)
     return handler is default or isinstance(getattr(handler, "__self__", None), Stopping)
+
+
+def _is_in_finalizer(frame: FrameType | None) -> bool:
+    """Whether a `__del__` runs, where Python would print what is raised, and forget it."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
