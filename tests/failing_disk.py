@@ -32,15 +32,12 @@ class FailingDisk:
 
         return call
 
-    def write_half(self, path: str, data: bytes) -> io.BufferedWriter:
+    def write_half(self, file: io.BufferedWriter, data: bytes) -> None:
         self.left -= self.operation == "write"
-        file = open(path, "xb")  # noqa: SIM115
         file.write(data if self.left else data[: len(data) // 2])
         file.flush()
         if not self.left:
-            file.close()
             raise OSError(self.fault, os.strerror(self.fault))
-        return file
 
 
 def fail_in(module: ModuleType, operation: str, number: int, fault: int, patch=setattr) -> None:

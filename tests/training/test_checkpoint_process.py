@@ -1,7 +1,9 @@
 """The process that writes the checkpoints of a run: what it outlives, what outlives it, and who waits for it."""
 
+import contextlib
 import errno
 import json
+import mmap
 import os
 import signal
 import sys
@@ -17,7 +19,7 @@ from classifiers import small_classifier, small_rows
 
 import oarlock as ol
 from oarlock.training import checkpoint_process, checkpoint_writing, folder_lock
-from oarlock.training.checkpoint import find_checkpoints, find_latest
+from oarlock.training.checkpoint import find_checkpoints, find_latest, read_checkpoint
 from oarlock.training.checkpoint_process import CheckpointWriter
 from oarlock.training.folder_lock import is_running
 
@@ -213,7 +215,7 @@ def test_where_the_process_is_killed_the_run_goes_on_says_so_and_starts_another(
         if step == 5:  # in the middle of what it was asked for after the step before
             assert wait_until((tmp_path / "gate.reached").exists)
             started[0].kill()
-        if step == 12:  # when it has perhaps nothing to do
+        if step == 12:  # when it has perhaps nothing to do, and may be asked once more before it is gone
             started[1].kill()
 
     with warnings.catch_warnings(record=True) as caught:
@@ -228,7 +230,7 @@ def test_where_the_process_is_killed_the_run_goes_on_says_so_and_starts_another(
     assert str(caught[0].message) == message
     assert result.steps == 24
     assert len(started) == 3
-    assert set(range(2, 25, 2)) - set(find_checkpoints(folder)) <= {4, 10}
+    assert set(range(2, 25, 2)) - set(find_checkpoints(folder)) <= {4, 10, 12}
     assert 4 not in find_checkpoints(folder)
     assert not list(folder.glob(".*"))
     assert values(train(tmp_path / "run")) == values(train(tmp_path / "other"))
@@ -340,3 +342,88 @@ def test_who_writes_stays_off_the_processor_of_who_trains(tmp_path, started):
     finally:
         os.sched_setaffinity(0, before)
     assert found == [before - {one}, before - {other}]
+
+
+@pytest.fixture
+def checkpoints(tmp_path) -> "Checkpoints":
+    file = os.open(tmp_path / "lease", os.O_WRONLY | os.O_CREAT)
+    try:
+        checkpoint_writing._is_ours_alone(file)
+    except OSError:
+        pytest.skip("the system does not tell whether a file is open elsewhere")
+    finally:
+        os.close(file)
+        (tmp_path / "lease").unlink()
+    return Checkpoints(tmp_path)
+
+
+class Checkpoints:
+    """Checkpoints of one file, of which two are kept, written as the process does."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.spare = folder, checkpoint_writing.Spare()
+
+    def write(self, step: int, content: bytes) -> Path:
+        request = {"folder": str(self.folder), "step": step, "keep": 2, "best": None, "parts": [], "to_come": 1.0}
+        request |= {"files": [["model", 0, len(content), None]], "state": [len(content), 2]}
+        answer = checkpoint_writing.fulfil(memoryview(bytearray(content + b"{}")), request, self.spare)
+        assert list(answer) == ["taken"]
+        found = find_checkpoints(self.folder)
+        assert list(found) == list(range(max(1, step - 1), step + 1))
+        assert read_checkpoint(found[step]) == {}
+        assert sorted(os.listdir(found[step])) == ["manifest.json", "model"]
+        assert (found[step] / "model").read_bytes() == content
+        return found[step]
+
+    def unfinished(self) -> list[Path]:
+        return list(self.folder.glob(".*"))
+
+
+def test_a_checkpoint_is_written_over_the_files_of_one_that_is_wanted_no_more(checkpoints):
+    contents = [b"first", b"the second, which is longer", b"third", b"the fourth, which is longer than all", b""]
+    files = []
+    for step, content in enumerate(contents, 1):
+        files.append(os.open(checkpoints.write(step, content) / "model", os.O_PATH))  # not open for reading
+        assert len(checkpoints.unfinished()) == (step > 2)
+    assert all(os.path.samestat(os.fstat(files[step]), os.fstat(files[step - 3])) for step in (3, 4))
+    assert [os.fstat(file).st_nlink for file in files] == [1] * 5
+    checkpoints.spare.remove()
+    assert checkpoints.unfinished() == []
+    assert [os.fstat(file).st_nlink for file in files] == [1, 1, 0, 1, 1]
+    for file in files:
+        os.close(file)
+
+
+@pytest.mark.parametrize("kept", ["open", "mapped", "linked", "a link to it", "a pipe", "another file beside it", "no file"])
+def test_what_somebody_else_has_of_a_checkpoint_is_not_written_over(kept, checkpoints, tmp_path):
+    file, other = checkpoints.write(1, b"first") / "model", tmp_path / "other"
+    with contextlib.ExitStack() as stack:
+        if kept in ("open", "mapped"):
+            opened = stack.enter_context(open(file, "rb"))
+            mapped = mmap.mmap(opened.fileno(), 0, prot=mmap.PROT_READ)
+            stack.callback(mapped.close)
+            if kept == "mapped":
+                opened.close()
+        elif kept == "linked":
+            os.link(file, other)
+        elif kept == "another file beside it":
+            (file.parent / "notes").write_text("mine")
+        else:
+            other.write_bytes(b"first")
+            file.unlink()
+            if kept == "a link to it":
+                file.symlink_to(other)
+            elif kept == "a pipe":
+                os.mkfifo(file)
+        for step in (2, 3, 4):
+            checkpoints.write(step, b"later")
+        if kept in ("open", "mapped"):
+            assert mapped[:] == b"first"
+        elif kept != "another file beside it":
+            assert other.read_bytes() == b"first"
+
+
+def test_a_run_whose_folder_has_a_long_name_in_letters_of_many_bytes_is_saved(tmp_path):
+    folder = tmp_path.joinpath(*["ö" * 100] * 10)  # each letter is six in a request
+    train(folder)
+    assert find_latest(folder / "checkpoints") is not None

@@ -191,7 +191,8 @@ FAULTS = [
     ("mkdir", 2, errno.ENOSPC),
     ("write", 4, errno.ENOSPC),
     ("open", 2, errno.EACCES),
-    ("fsync", 5, errno.EIO),
+    ("fdatasync", 4, errno.EIO),
+    ("fsync", 4, errno.EIO),
     ("rename", 2, errno.EIO),
 ]
 

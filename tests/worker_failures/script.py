@@ -43,14 +43,15 @@ def _fail_in_file(number: int, fail) -> None:
     whole, written = checkpoint_writing._write, 0
     checkpoint_process.CAN_START = False  # the first worker writes by itself, and fails there
 
-    def write(path: str, data: bytes) -> io.BufferedWriter:
+    def write(file: io.BufferedWriter, data: bytes) -> None:
         nonlocal written
         written += 1
         if written == number:
-            Path(path).write_bytes(bytes(data)[: len(data) // 2])
+            file.write(bytes(data)[: len(data) // 2])
+            file.flush()
             fail()
-            Path(path).unlink()  # where this worker has failed before
-        return whole(path, data)
+            file.seek(0)  # where this worker has failed before
+        whole(file, data)
 
     checkpoint_writing._write = write
 

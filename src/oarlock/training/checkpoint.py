@@ -3,7 +3,9 @@
 import contextlib
 import hashlib
 import json
+import os
 import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 import oarlock.training.checkpoint_writing as checkpoint_writing  # `from` would ask the package, which looks for what is like it
 from oarlock.errors import FormatError, OarlockError, WriteError
 from oarlock.io.files import open_file, read_file
-from oarlock.training.checkpoint_writing import MANIFEST
+from oarlock.training.checkpoint_writing import MANIFEST, PARTS, UNFINISHED
 
 __all__ = [
     "find_checkpoints",
@@ -88,7 +90,10 @@ def remove_unfinished(folder: Path, *, parts: bool = True) -> None:
 
     Nobody else may be writing.
     """
-    checkpoint_writing.remove_unfinished(str(folder), parts=parts)
+    if folder.is_dir():
+        for name in os.listdir(folder):
+            if name.startswith(UNFINISHED) and (parts or not name.startswith(PARTS)):
+                shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def require_written(folder: Path, step: int, answer: Mapping[str, object]) -> None:

@@ -3,7 +3,6 @@
 import json
 import mmap
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import torch
 
@@ -14,14 +13,6 @@ from oarlock.training.checkpoint_process import CheckpointWriter
 __all__ = ["CheckpointCopy"]
 
 _LINE = 64  # bytes, at which a file begins
-_REQUEST = 2**12  # bytes of a request beside its files
-
-
-class _Placed(NamedTuple):
-    """A file of tensors: those in the memory, and the text that says where the file lies."""
-
-    tensors: list[torch.Tensor]
-    text: str
 
 
 class CheckpointCopy:
@@ -32,8 +23,10 @@ class CheckpointCopy:
         self._memory: mmap.mmap | None = None
         self._kinds: dict[str, list[tuple[str, torch.dtype, torch.Size]]] = {}  # of the tensors of each file
         self._layouts: dict[str, Layout] = {}
-        self._placed: dict[str, _Placed] = {}
-        self._end = self._told = 0  # where the files of tensors end, and the bytes of a request that tell of them, or a few more
+        self._begins: dict[str, int] = {}  # where each file begins
+        self._end = 0  # of the files of tensors
+        self._files = "[]"  # the part of a request that tells of them, as JSON
+        self._places: dict[str, list[torch.Tensor]] = {}  # of the tensors of each file, in the memory
 
     def write(self, models: Mapping[str, Mapping[str, torch.Tensor]], state: bytes, request: Mapping[str, object]) -> None:
         """Copy files of tensors, of which the first is a model, and the state of the run, and have them written by a request.
@@ -42,28 +35,34 @@ class CheckpointCopy:
         """
         kinds = {name: [(key, held.dtype, held.shape) for key, held in tensors.items()] for name, tensors in models.items()}
         if kinds != self._kinds:
-            self._placed, self._kinds = {}, kinds
-            self._layouts = {name: lay_out(tensors, model=not number) for number, (name, tensors) in enumerate(models.items())}
-            self._end = sum(_whole(layout.size) for layout in self._layouts.values())
-            self._told = sum(len(json.dumps([name, _seal(layout)])) + _LINE for name, layout in self._layouts.items())
-        end, size = self._end, len(state)
-        memory = self._writer.reserve(end + size + self._told + _REQUEST, spare=size)  # what a run has measured grows
-        if memory is not self._memory or not self._placed:
-            self._memory = memory
+            self._memory, self._kinds = None, kinds
+            self._lay_out(models)
+        size, at = len(state), self._end + _whole(len(state))
+        text = f"{json.dumps({**request, 'state': [self._end, size]})[:-1]}, {json.dumps('files')}: {self._files}}}".encode()
+        memory = self._writer.reserve(at + len(text), spare=size)  # what a run has measured grows
+        if memory is not self._memory:
             self._place(memory)
         for name, tensors in models.items():
-            _copy(self._placed[name].tensors, tensors)
-        memory[end : end + size] = state
-        texts = [placed.text for placed in self._placed.values()]
-        self._writer.begin({**request, "state": [end, size]}, f"[{', '.join(texts)}]", _whole(end + size))
+            _copy(self._places[name], tensors)
+        memory[self._end : self._end + size] = state
+        memory[at : at + len(text)] = text
+        self._writer.begin(at, len(text))
+
+    def _lay_out(self, models: Mapping[str, Mapping[str, torch.Tensor]]) -> None:
+        self._layouts, self._begins, self._end, files = {}, {}, 0, []
+        for number, (name, tensors) in enumerate(models.items()):
+            layout = self._layouts[name] = lay_out(tensors, model=not number)
+            self._begins[name] = self._end
+            files.append([name, self._end, layout.size, _seal(layout)])
+            self._end += _whole(layout.size)
+        self._files = json.dumps(files)
 
     def _place(self, memory: mmap.mmap) -> None:
-        self._placed, begin = {}, 0
+        self._memory, self._places = memory, {}
         for name, layout in self._layouts.items():
+            begin = self._begins[name]
             memory[begin : begin + len(layout.header)] = layout.header
-            tensors = [_tensor(memory, begin + layout.places[key][0], dtype, shape) for key, dtype, shape in self._kinds[name]]
-            self._placed[name] = _Placed(tensors, json.dumps([name, begin, layout.size, _seal(layout)]))
-            begin += _whole(layout.size)
+            self._places[name] = [_tensor(memory, begin + layout.places[key][0], dtype, shape) for key, dtype, shape in self._kinds[name]]
 
 
 def _seal(layout: Layout) -> Sequence[object] | None:

@@ -13,6 +13,8 @@ import os
 import re
 import select
 import shutil
+import signal
+import stat
 import struct
 import sys
 import time
@@ -25,18 +27,21 @@ except ImportError:  # Windows
     fcntl = None
 
 __all__ = [
+    "ANSWER",
     "LARGEST",
     "LOCKED_BY_TRAINER",
     "LOCKED_BY_WRITER",
     "MANIFEST",
     "MESSAGE",
+    "PARTS",
     "READY",
     "TO_COME",
+    "UNFINISHED",
     "PartMissingError",
+    "Spare",
     "find_checkpoints",
     "fulfil",
     "remove_checkpoint",
-    "remove_unfinished",
     "write_checkpoint",
     "write_part",
 ]
@@ -44,13 +49,14 @@ __all__ = [
 MANIFEST = "manifest.json"
 LOCKED_BY_TRAINER, LOCKED_BY_WRITER = 0, 1  # bytes of the lock of a folder
 MESSAGE = struct.Struct("<QQQ")  # the bytes of the memory, where the request begins in it, and its bytes
+ANSWER = struct.Struct("<QQ")  # when the writing began and ended, in nanoseconds; a fault, as JSON, follows where there was one
 LARGEST = 2**12  # bytes of an answer, in which a letter of a reason takes six or less
 _REASON = 500  # letters
 READY = b"ready"  # the first thing that a process says, once it has the lock
 
 _NAME = re.compile(r"step-(\d{1,18})")
-_UNFINISHED = ".unfinished-"
-_PARTS = f"{_UNFINISHED}parts-"
+UNFINISHED = ".unfinished-"
+PARTS = f"{UNFINISHED}parts-"
 _ABOUT = ".manifest"  # after the name of a part, whose entry it holds
 TO_COME = 20.0  # seconds for the parts of other workers, once all else is written: less than an exchange waits for a worker
 _LOOKS = 500  # milliseconds between two looks whether the trainer lives: a child of it may hold the channel open
@@ -60,17 +66,69 @@ class PartMissingError(Exception):
     """The part of a checkpoint, by its name, that another worker was to write, and did not."""
 
 
-def fulfil(memory: memoryview, request: Mapping[str, Any]) -> dict[str, object]:
+class Spare:
+    """The folder of a checkpoint that is wanted no more, over whose files the next one is written: the disk has room for it already.
+
+    To make files and to remove others costs the disk more than what is in them, and a run trains beside that. Only files that nobody else
+    has are written over: each is one that was written here, has no other name, and is open nowhere else. So there are spares where the
+    system tells that, which is Linux, on a disk of its own.
+    """
+
+    def __init__(self) -> None:
+        self._path = ""
+
+    def put(self, path: str) -> None:
+        """Take a checkpoint, of which nobody finds half then, and remove the one that was here. What the system refuses to move stays."""
+        self.remove()
+        with contextlib.suppress(OSError):
+            self._path = _take_away(path)
+
+    def take(self, names: Collection[str]) -> tuple[str, dict[str, io.BufferedWriter]]:
+        """The folder, and its files of these names, open; an empty path where there is none, or a file of it is not ours alone."""
+        path, files = self._path, {}
+        try:
+            if path and set(os.listdir(path)) == set(names):
+                for name in names:
+                    files[name] = open(os.open(f"{path}{os.sep}{name}", os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "wb")  # noqa: SIM115
+                if all(_is_ours_alone(file.fileno()) for file in files.values()):
+                    self._path = ""
+                    return path, files
+        except OSError:
+            pass
+        for file in files.values():
+            file.close()
+        self.remove()
+        return "", {}
+
+    def remove(self) -> None:
+        """Remove what is here."""
+        path, self._path = self._path, ""
+        if path:
+            _remove_folder(path)
+
+
+def _is_ours_alone(file: int) -> bool:
+    """Whether a file has one name, and nobody else has it open. Raises OSError where the system does not tell."""
+    about = os.fstat(file)
+    if not stat.S_ISREG(about.st_mode) or about.st_nlink != 1 or fcntl is None:
+        return False
+    fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)  # fcntl(2): "placed on a file only if there are no other open file descriptors"
+    fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    return True
+
+
+def fulfil(memory: memoryview, request: Mapping[str, Any], spare: Spare | None = None) -> dict[str, Any]:
     """Write the checkpoint that a request describes, and keep the newest: when that was, in nanoseconds, under `taken`, and the fault, if
     there is one, under `reason` or `missing`.
 
     The files lie in `memory`. One that says a digest of what it holds is given that first: a row of texts, each with a place in the file.
+    What is not kept becomes the `spare`.
     """
-    started, fault = time.perf_counter_ns(), _fault(memory, request)
-    return {**fault, "taken": [started, time.perf_counter_ns()]}
+    started, fault = time.perf_counter_ns(), _fault(memory, request, spare)
+    return fault | {"taken": (started, time.perf_counter_ns())}
 
 
-def _fault(memory: memoryview, request: Mapping[str, Any]) -> dict[str, str]:
+def _fault(memory: memoryview, request: Mapping[str, Any], spare: Spare | None) -> dict[str, str]:
     try:
         folder, step = request["folder"], request["step"]
         files = {name: _sealed(memory[begin : begin + size], seal) for name, begin, size, seal in request["files"]}
@@ -78,10 +136,11 @@ def _fault(memory: memoryview, request: Mapping[str, Any]) -> dict[str, str]:
         found = find_checkpoints(folder)
         if step not in found:
             state = memory[begin : begin + size]
-            found[step] = write_checkpoint(folder, step, files, state, parts=request["parts"], to_come=request["to_come"])
+            parts, to_come = request["parts"], request["to_come"]
+            found[step] = write_checkpoint(folder, step, files, state, parts=parts, to_come=to_come, spare=spare)
         for old in sorted(found)[: -request["keep"]]:
             if old != request["best"]:
-                remove_checkpoint(found[old])
+                remove_checkpoint(found[old]) if spare is None else spare.put(found[old])
     except PartMissingError as error:
         return {"missing": str(error)}
     except OSError as error:
@@ -111,32 +170,37 @@ def write_checkpoint(
     *,
     parts: Collection[str] = (),
     to_come: float = TO_COME,
+    spare: Spare | None = None,
 ) -> str:
     """Write `files` as the checkpoint of a step: into a folder of another name, each to the disk, and last a manifest with their sizes and
     SHA-256, and the `state` of the run, which is JSON; only then does the folder get its name, which is returned. `parts` are files that
-    other workers write of it (`write_part`), which are waited for.
+    other workers write of it (`write_part`), which are waited for. Where a `spare` has a folder with such files, it becomes the checkpoint.
 
     Whatever ends this early leaves no checkpoint of this step, and those before it as they are. Raises OSError where the system refuses: no
     room, no rights, a disk that does not take what it is given, a checkpoint of this step that is there already; PartMissingError for a
     part that does not come.
     """
     final = f"{folder}{os.sep}step-{step:09d}"
-    temporary = f"{folder}{os.sep}{_UNFINISHED}{os.urandom(8).hex()}"
     entries = {name: _entry(data) for name, data in files.items()}
+    temporary, opened = spare.take([*files, *parts, MANIFEST]) if spare is not None else ("", {})
+    is_new, temporary = not temporary, temporary or _unfinished(folder)
     try:
-        os.mkdir(temporary)
-        written = []
         try:
+            if is_new:
+                os.mkdir(temporary)
+                for name in (*files, MANIFEST):
+                    opened[name] = open(f"{temporary}{os.sep}{name}", "xb")  # noqa: SIM115
             for name, data in files.items():
-                written.append(_write(f"{temporary}{os.sep}{name}", data))
+                _write(opened[name], data)
             entries |= _take_parts(folder, step, temporary, parts, to_come)
-            written.append(_write(f"{temporary}{os.sep}{MANIFEST}", _manifest(entries, state)))
-            for file in written:  # once all are on their way: the journal of the file system is mostly written once for them
-                os.fsync(file.fileno())
+            _write(opened[MANIFEST], _manifest(entries, state))
+            for name in (*files, MANIFEST):  # once all are on their way: the journal of the file system is mostly written once for them
+                _sync(opened[name])
         finally:
-            for file in written:  # before the folder is renamed or removed, which Windows refuses while a file in it is open
+            for file in opened.values():  # before the folder is renamed or removed, which Windows refuses while a file in it is open
                 file.close()
-        _sync_folder(temporary)
+        if is_new or parts:  # else it has the names that it had
+            _sync_folder(temporary)
         os.rename(temporary, final)
         _sync_folder(folder)
     except BaseException:
@@ -152,16 +216,16 @@ def write_part(folder: str, step: int, name: str, data: bytes) -> None:
     """Write a file of the checkpoint of a step, which the worker that writes the rest of it waits for. Raises OSError."""
     parts = _folder_of_parts(folder, step)
     os.makedirs(parts, exist_ok=True)
-    with _write(f"{parts}{os.sep}{name}", data) as file:
-        os.fsync(file.fileno())
     about = f"{parts}{os.sep}{name}"
-    with _write(f"{about}.new", json.dumps(_entry(data)).encode()) as file:
-        os.fsync(file.fileno())
+    for path, content in ((about, data), (f"{about}.new", json.dumps(_entry(data)).encode())):
+        with open(path, "xb") as file:
+            _write(file, content)
+            _sync(file)
     os.rename(f"{about}.new", f"{about}{_ABOUT}")
 
 
 def _folder_of_parts(folder: str, step: int) -> str:
-    return f"{folder}{os.sep}{_PARTS}{step:09d}"
+    return f"{folder}{os.sep}{PARTS}{step:09d}"
 
 
 def _take_parts(folder: str, step: int, into: str, names: Collection[str], to_come: float) -> dict[str, dict[str, object]]:
@@ -205,9 +269,18 @@ def find_checkpoints(folder: str) -> dict[int, str]:
 def remove_checkpoint(path: str) -> None:
     """Remove a checkpoint: first its name, so that nobody finds half of it. What the system refuses to remove stays."""
     with contextlib.suppress(OSError):
-        gone = f"{os.path.dirname(path)}{os.sep}{_UNFINISHED}{os.urandom(8).hex()}"
-        os.rename(path, gone)
-        _remove_folder(gone)
+        _remove_folder(_take_away(path))
+
+
+def _take_away(path: str) -> str:
+    """Give the folder of a checkpoint the name of an unfinished one, which is returned."""
+    gone = _unfinished(os.path.dirname(path))
+    os.rename(path, gone)
+    return gone
+
+
+def _unfinished(folder: str) -> str:
+    return f"{folder}{os.sep}{UNFINISHED}{os.urandom(8).hex()}"
 
 
 def _remove_folder(path: str) -> None:
@@ -220,29 +293,19 @@ def _remove_folder(path: str) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def remove_unfinished(folder: str, *, parts: bool = True) -> None:
-    """Remove what processes left there that were killed while they wrote or removed a checkpoint, `parts` of other workers too.
+def _write(file: io.BufferedWriter, data: bytes | memoryview) -> None:
+    """Let a file hold `data`, which the system begins to bring to the disk."""
+    file.write(data)
+    file.flush()
+    if os.fstat(file.fileno()).st_size > len(data):
+        file.truncate()
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
-    Nobody else may be writing.
-    """
-    if os.path.isdir(folder):
-        for name in os.listdir(folder):
-            if name.startswith(_UNFINISHED) and (parts or not name.startswith(_PARTS)):
-                shutil.rmtree(f"{folder}{os.sep}{name}", ignore_errors=True)
 
-
-def _write(path: str, data: bytes | memoryview) -> io.BufferedWriter:
-    """A new file with `data`, which the system begins to bring to the disk; open, until somebody has waited for that."""
-    file = open(path, "xb")  # noqa: SIM115
-    try:
-        file.write(data)
-        file.flush()
-        if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    except BaseException:
-        file.close()
-        raise
-    return file
+def _sync(file: io.BufferedWriter) -> None:
+    """Wait until what a file holds is on the disk; not for the time it was written at, which is another request."""
+    (os.fdatasync if hasattr(os, "fdatasync") else os.fsync)(file.fileno())
 
 
 def _sync_folder(folder: str) -> None:
@@ -272,6 +335,15 @@ def serve(memory: int, lock: str, trainer: int, channel: int = 0) -> None:
             time.sleep(0.005)
     if os.getppid() != trainer:
         return
+    signal.signal(signal.SIGIO, signal.SIG_IGN)  # of somebody who opens a file while we look whether somebody has
+    spare = Spare()
+    try:
+        _answer(memory, trainer, channel, spare)
+    finally:
+        spare.remove()
+
+
+def _answer(memory: int, trainer: int, channel: int, spare: Spare) -> None:
     asked = select.poll()
     asked.register(channel, select.POLLIN)
     shared = None
@@ -289,8 +361,9 @@ def serve(memory: int, lock: str, trainer: int, channel: int = 0) -> None:
             shared = memoryview(mmap.mmap(memory, whole))
         request = json.loads(bytes(shared[begin : begin + size]))
         _leave_processor_of(f"/proc/{trainer}/task/{request['thread']}/stat", allowed)
-        answer = fulfil(shared, request)
-        os.write(channel, json.dumps(answer).encode())
+        answer = fulfil(shared, request, spare)
+        taken = ANSWER.pack(*answer.pop("taken"))
+        os.write(channel, taken + json.dumps(answer).encode() if answer else taken)
 
 
 def _processors() -> set[int]:

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -267,7 +268,7 @@ class RunFolder:
             wanted = [var for var in program.persistables() if var.name not in self.shares.names]
             self._program = _Saved(now, {PROGRAM: as_tensor(program.to_bytes())} | listings_of(self.columns, self.prediction), wanted)
         request = {"folder": self._absolute, "step": state.steps, "keep": self.run.keep, "best": best}
-        request |= {"parts": self.shares.files[1:], "to_come": checkpoint_writing.TO_COME}
+        request |= {"parts": self.shares.files[1:], "to_come": checkpoint_writing.TO_COME, "thread": threading.get_native_id()}
         try:
             with lock_of_writing(scope):
                 model = self._program.fixed | self._values(program, scope)
