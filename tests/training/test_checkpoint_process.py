@@ -12,6 +12,7 @@ import time
 import warnings
 from pathlib import Path
 
+import failing_disk
 import numpy
 import pytest
 import slow_disk
@@ -363,13 +364,17 @@ class Checkpoints:
     def __init__(self, folder: Path):
         self.folder, self.spare = folder, checkpoint_writing.Spare()
 
-    def write(self, step: int, content: bytes) -> Path:
+    def ask(self, step: int, content: bytes) -> tuple[dict, int]:
         request = {"folder": str(self.folder), "step": step, "keep": 2, "best": None, "parts": [], "to_come": 1.0}
         request |= {"files": [["model", 0, len(content), None]], "state": [len(content), 2]}
-        answer = checkpoint_writing.fulfil(memoryview(bytearray(content + b"{}")), request, self.spare)
+        return checkpoint_writing.fulfil(memoryview(bytearray(content + b"{}")), request, self.spare), step
+
+    def write(self, step: int, content: bytes) -> Path:
+        answer, _ = self.ask(step, content)
         assert list(answer) == ["taken"]
         found = find_checkpoints(self.folder)
-        assert list(found) == list(range(max(1, step - 1), step + 1))
+        assert len(found) == min(step, 2)
+        assert max(found) == step
         assert read_checkpoint(found[step]) == {}
         assert sorted(os.listdir(found[step])) == ["manifest.json", "model"]
         assert (found[step] / "model").read_bytes() == content
@@ -421,6 +426,27 @@ def test_what_somebody_else_has_of_a_checkpoint_is_not_written_over(kept, checkp
             assert mapped[:] == b"first"
         elif kept != "another file beside it":
             assert other.read_bytes() == b"first"
+
+
+@pytest.mark.parametrize(
+    ("operation", "count"), [("open", 4), ("write", 2), ("ftruncate", 1), ("fstat", 4), ("fdatasync", 2), ("fsync", 1), ("rename", 2)]
+)
+def test_a_disk_that_fails_while_one_is_written_over_leaves_the_others(operation, count, checkpoints, monkeypatch):
+    steps = iter(range(1, 99))
+    for number in range(1, count + 1):
+        last = [checkpoints.write(next(steps), b"as before") for _ in range(3)][-1]
+        with monkeypatch.context() as patch:
+            failing_disk.fail_in(checkpoint_writing, operation, number, errno.ENOSPC, patch.setattr)
+            answer, step = checkpoints.ask(next(steps), b"new")
+        found = find_checkpoints(checkpoints.folder)
+        assert len(found) >= 2
+        assert last in found.values()
+        assert step in found or answer["reason"] == os.strerror(errno.ENOSPC)
+        for path in found.values():
+            assert read_checkpoint(path) == {}
+            assert (path / "model").read_bytes() == (b"new" if path.name == f"step-{step:09d}" else b"as before")
+        checkpoints.spare.remove()
+        assert checkpoints.unfinished() == []
 
 
 def test_a_run_whose_folder_has_a_long_name_in_letters_of_many_bytes_is_saved(tmp_path):
