@@ -97,7 +97,7 @@ def _given(trial: Trial, name: str, value: torch.Tensor, generator: Generator, s
         if generator.random() < 0.3:
             trial.state[name], trial.lies = lie(value, generator), True
         return var
-    if way < 0.3 and value.numel() and bool((value == value.reshape(-1)[0]).all()):
+    if way < 0.3 and value.numel() and not value.is_complex() and bool((value == value.reshape(-1)[0]).all()):
         return ol.op.full(shape=tuple(value.shape), value=float(value.reshape(-1)[0]), dtype=dtype)
     trial.feed[name] = value
     return ol.layer.data(name, [symbol(size) if symbols else size for size in value.shape], str(dtype), batch=None)

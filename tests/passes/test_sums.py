@@ -40,7 +40,7 @@ Expression = Callable[[Values], ol.Var]
 def right_sides(lines: Sequence[str]) -> list[str]:
     """The right sides, without constants; intermediates that the pass declares are called #0, #1."""
     found = [re.sub(r"[\w.]+@FUSED_(\d+)", r"#\1", line.partition(" = ")[2]) for line in lines]
-    return [line for line in found if line and not line.startswith("fill(")]
+    return [line for line in found if line and not line.startswith("full(")]
 
 
 def fused(expression: Expression) -> list[str]:
@@ -112,6 +112,8 @@ def test_a_sum_and_what_it_adds_up_become_one_op(expression: Expression, expecte
                 "subtract(x=#1, y=#2)",
             ],
         ),
+        (lambda x: x.a + x.b * 2.0, ["addcmul(base=a, x=b, y=full_0, subtracted=false)"]),
+        (lambda x: x.a * x.bias - x.bias * x.b, ["multiply(x=a, y=bias)", "addcmul(base=#0, x=bias, y=b, subtracted=true)"]),
         (
             lambda x: x.c - (x.a + x.r * (x.b - x.a)),
             ["lerp(start=a, end=b, weight=r)", "subtract(x=c, y=#0)"],
@@ -130,7 +132,6 @@ def test_terms_are_added_one_after_another_onto_what_is_there(expression: Expres
         lambda x: op.neg(x.a * x.b),
         lambda x: op.neg((1.0 - x.r) * x.a + x.r * x.b),
         lambda x: op.neg(op.linear(x.h, x.w)) - x.a * x.b,
-        lambda x: x.a + x.b * 2.0,
         lambda x: x.a + op.linear(x.h, x.w, x.bias),
         lambda x: x.a + op.tanh(x.b),
         lambda x: 1.0 - x.a,

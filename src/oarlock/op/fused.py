@@ -8,6 +8,7 @@ import torch
 from oarlock.op.creation import full
 from oarlock.op.elementwise import multiply, neg, subtract
 from oarlock.op.matrix import linear, linear_dw, linear_dx
+from oarlock.op.reduction import fit_to
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck
 from oarlock.tensor.rows import onto_rows
@@ -54,10 +55,11 @@ addmm_nt.gradient_programs(
 
 
 @operator(
-    "base: float[*b], x: float[*b], y: float[*b] -> z: float[*b]",
+    "base: float[*#s], x: float[*#s], y: float[*#s] -> z: float[*#s]",
     cases=[
         Case(base=[10.0, 20.0], x=[1.0, 2.0], y=[3.0, 5.0], z=[13.0, 30.0]),
         Case(base=[10.0, 20.0], x=[1.0, 2.0], y=[3.0, 5.0], subtracted=True, z=[7.0, 10.0]),
+        Case(base=[[10.0], [20.0]], x=[1.0, 2.0], y=3.0, z=[[13.0, 16.0], [23.0, 26.0]]),
         GradCheck(),
         GradCheck(subtracted=True),
     ],
@@ -68,9 +70,9 @@ def addcmul(base, x, y, *, subtracted: bool = False):
 
 
 addcmul.gradient_programs(
-    base=lambda dz: dz,
-    x=lambda y, dz, *, subtracted: _signed(multiply(dz, y), subtracted),
-    y=lambda x, dz, *, subtracted: _signed(multiply(dz, x), subtracted),
+    base=lambda dz, base_shape: fit_to(dz, base_shape),
+    x=lambda y, dz, x_shape, *, subtracted: fit_to(_signed(multiply(dz, y), subtracted), x_shape),
+    y=lambda x, dz, y_shape, *, subtracted: fit_to(_signed(multiply(dz, x), subtracted), y_shape),
 )
 
 

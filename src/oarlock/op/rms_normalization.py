@@ -27,7 +27,10 @@ def rms_norm(x, scale=None, *, epsilon: float = 1e-5):
 
     Zhang and Sennrich, 2019.
     """
-    rstd = _mean(x * x).add_(epsilon).rsqrt_()
+    if x.element_size() < 4:  # whose sums may be more than there is a number for
+        rstd = (x * x).mean(-1, keepdim=True).add_(epsilon).rsqrt_()
+    else:
+        rstd = torch.rsub((x * x).sum(-1, keepdim=True), epsilon, alpha=-1 / max(1, x.shape[-1])).rsqrt_()
     y = x * rstd
     return y if scale is None else y.mul_(scale), rstd
 
@@ -62,6 +65,7 @@ rms_norm_scale_grad.gradient_programs(
 
 @operator(
     "x: float[*b k], rstd: float[*b 1], dy: float[*b k], scale?: float[k] -> dx: float[*b k]",
+    sensitive_to="place",
     cases=[
         Case(x=[[1.0, 3.0]], rstd=[[0.5]], dy=[[1.0, 5.0]], dx=[[-0.5, -0.5]]),
         Case(x=[[1.0, 3.0]], rstd=[[0.5]], dy=[[1.0, 5.0]], scale=[2.0, 0.0], dx=[[0.875, -0.375]]),
@@ -77,16 +81,14 @@ def rms_norm_grad(x, rstd, dy, scale=None):
 
 
 def _projected(dy, of_scale, normal, rstd, scale):
-    """``rstd * (g - normal * mean(g * normal))``, where ``g = dy * scale`` and ``normal = x * rstd``."""
-    g, weighed = (dy, of_scale) if scale is None else (dy * scale, of_scale * scale)
-    return torch.addcmul(g, normal, _mean(weighed), value=-1).mul_(rstd)
-
-
-def _mean(x):
-    """The mean of each row: as `torch.mean`, in half the time where rows are few."""
-    if x.element_size() < 4:  # whose sums may be more than there is a number for
-        return x.mean(-1, keepdim=True)
-    return x.sum(-1, keepdim=True).div_(x.shape[-1])
+    """``rstd * (g - normal * mean(g * normal))``, where ``g = dy * scale``, ``normal = x * rstd`` and ``of_scale = dy * normal``."""
+    g, k = dy if scale is None else dy * scale, dy.shape[-1]
+    if dy.element_size() < 4:
+        along, share = (of_scale if scale is None else of_scale * scale).mean(-1, keepdim=True), 1.0
+    else:
+        along = of_scale.sum(-1, keepdim=True) if scale is None else torch.mv(of_scale.reshape(rstd.numel(), k), scale).view(rstd.shape)
+        share = 1 / max(1, k)
+    return torch.addcmul(g, normal, along, value=-share).mul_(rstd)
 
 
 def _sum_of_rows(x):

@@ -83,16 +83,22 @@ class Combination:
 
     # Terms that become fewer: each goes on under its number
 
+    def _factors(self, term: Term) -> list[tuple[Operand, Operand]]:
+        """Each factor of a product of elements, with the other, where none of them broadcasts."""
+        if term.product != "multiply" or not all(map(self._is_whole, term.operands)):
+            return []
+        return [term.operands, term.operands[::-1]]  # type: ignore[list-item]
+
     def _interpolate(self, terms: dict[int, Term]) -> None:
         """Make `(1 - r) * x + r * y`, and `x + r * (y - x)`, one value."""
         products: dict[tuple[Operand, bool], list[tuple[int, Operand]]] = defaultdict(list)
         values: dict[tuple[Operand, bool], list[int]] = defaultdict(list)
         for number, term in terms.items():
-            for factor, other in _factors(term):
+            for factor, other in self._factors(term):
                 products[factor, term.negative].append((number, other))
             if term.product is None:
                 values[term.operands[0], term.negative].append(number)
-        for number, (factor, other) in [(number, pair) for number, term in terms.items() for pair in _factors(term)]:
+        for number, (factor, other) in [(number, pair) for number, term in terms.items() for pair in self._factors(term)]:
             if number not in terms or terms[number].product is None or not isinstance(factor, Var):
                 continue  # met already
             negative = terms[number].negative
@@ -123,7 +129,7 @@ class Combination:
         """Make `d * p + d * q` `d * (p + q)`, where p and q leave the loop, and d does not."""
         sharing: dict[Operand, list[tuple[int, Operand]]] = defaultdict(list)
         for number, term in terms.items():
-            for factor, other in _factors(term):
+            for factor, other in self._factors(term):
                 if self._leaves(other) and not self._leaves(factor):
                     sharing[factor].append((number, other))
         for factor, found in sharing.items():
@@ -179,8 +185,3 @@ class Combination:
         sign = {"subtracted": term.negative} if term.product == "multiply" else {}
         slots = (slot.name for slot in standard.get(fused).signature.inputs)
         return self._emit(fused, dict(zip(slots, (total, *term.operands), strict=True)), **sign)
-
-
-def _factors(term: Term) -> list[tuple[Operand, Operand]]:
-    """Each factor of a product of elements, with the other."""
-    return [term.operands, term.operands[::-1]] if term.product == "multiply" else []  # type: ignore[list-item]

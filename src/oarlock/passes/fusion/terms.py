@@ -114,8 +114,8 @@ class Sum:
                 self.terms.append(Term(None, (var,), negative))
 
     def is_product(self, op: Op) -> bool:
-        """Whether `op` multiplies, element by element, factors of the shape of the sum."""
-        return op.type == "multiply" and all(factor.shape == self.result.shape for factor in op.reads)
+        """Whether `op` multiplies, element by element, a factor of the shape of the sum and another."""
+        return op.type == "multiply" and any(factor.shape == self.result.shape for factor in op.reads)
 
     def _take_sum(self, op: Op, negative: bool) -> list[tuple[Var, bool]]:
         """The variables that `op` adds up, and whether each is subtracted: the last first."""
