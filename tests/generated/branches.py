@@ -21,7 +21,7 @@ def if_else(w: Writing) -> None:
     score = first
     while len(score.shape) > 1:
         score = ol.op.reduce_sum(score, axis=-1)
-    kind = w.choices.pick(("mixed", "mixed", "mixed", "all true", "all false"))
+    kind = w.choices.pick(("mixed", "mixed", "mixed", "all true", "all false", "all true", "all false"))
     score = w.keep(score if kind == "mixed" else ol.op.square(score), 2 * LIMIT) if score is not first else score
     poison = None
     if kind == "mixed" and w.may_be_fed((length,)) and isinstance(length, str) and w.choices.chance(40):

@@ -189,7 +189,7 @@ def _by_word(w: Writing, word: ol.Var, rows: Size, matrices: Sequence[ol.Var], j
 @construct(10)
 def while_loop(w: Writing) -> None:
     """Trips are counted by a fuel that data fill and burn, so that their number depends on values; five at most."""
-    start, least = w.choices.pick(((2.5, 0.3), (2.5, 0.3), (1.0, 0.3), (0.0, -0.9), (0.0, 0.5)))
+    start, least = w.choices.pick(((2.5, 0.3), (2.5, 0.3), (1.0, 0.3), (0.0, -0.9), (0.0, 0.5), (0.0, -0.9)))
     fuel = ol.op.add(ol.op.multiply(ol.op.sigmoid(w.scalar()), w.number(start)), w.number(least))
     w.keep(fuel, LIMIT)
     w.features |= {"while: no trip"} if least < 0 else set()

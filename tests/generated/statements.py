@@ -87,6 +87,17 @@ def linear(w: Writing) -> ol.Var:
     return w.keep(ol.op.linear(x, matrix, bias), 1 + x.shape[-1] * w.bound(x) * w.bound(matrix))
 
 
+def deep(w: Writing) -> ol.Var:
+    """Rows in several dimensions through products one after another, each on top of what it is of, as in a transformer."""
+    x = w.value(lambda var: len(var.shape) > 2 and isinstance(var.shape[-1], int) and var.shape[-1] > 0, (2, w.other, w.width))  # type: ignore[arg-type]
+    for _ in range(2 + w.choices.below(3)):
+        rows = ol.op.layer_norm(x, w.parameter(x.shape[-1]), epsilon=0.5) if w.choices.chance(40) else x  # type: ignore[index, arg-type]
+        hidden = ol.op.tanh(ol.op.linear(rows, w.parameter(x.shape[-1], w.other), w.parameter(w.other)))  # type: ignore[index, arg-type]
+        added = w.keep(ol.op.linear(hidden, w.parameter(w.other, x.shape[-1])), 1 + w.other)  # type: ignore[index, arg-type]
+        x = w.keep(ol.op.add(x, added), w.bound(x) + w.bound(added))
+    return x
+
+
 def normalized(w: Writing) -> ol.Var:
     """Rows brought to mean 0 and variance 1, scaled and shifted, which has a gradient for each of these."""
     x = w.value(lambda var: bool(var.shape) and isinstance(var.shape[-1], int) and var.shape[-1] > 0, (w.width,))
@@ -294,4 +305,5 @@ STATEMENTS: list[tuple[int, Statement]] = [
     (6, dropped),
     (6, unchanged),
     (5, pooled),
+    (4, deep),
 ]

@@ -684,8 +684,8 @@ def add(x: Var | builtins.complex, y: Var | builtins.complex, *, name: str | Non
     ``z = x + y``.
     """
 
-def addcmul(base: Var, x: Var, y: Var, subtracted: bool = False, *, name: str | None = None) -> Var:
-    """addcmul(base: float[*b], x: float[*b], y: float[*b], subtracted=False) -> z: float[*b]
+def addcmul(base: Var | float, x: Var | float, y: Var | float, subtracted: bool = False, *, name: str | None = None) -> Var:
+    """addcmul(base: float[*#s], x: float[*#s], y: float[*#s], subtracted=False) -> z: float[*#s]
 
     ``z = base + x * y``, or ``base - x * y`` where the product is ``subtracted``; element by element.
     """

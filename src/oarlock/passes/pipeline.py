@@ -13,6 +13,7 @@ from oarlock.passes.canonicalization import canonicalize
 from oarlock.passes.commute_gather_matmul import commute_gather_matmul
 from oarlock.passes.constant_folding import constant_folding
 from oarlock.passes.cse import cse
+from oarlock.passes.flatten_rows import flatten_rows
 from oarlock.passes.fusion.multi_output import multi_output_fusion
 from oarlock.passes.fusion.multi_tensor import multi_tensor_updates
 from oarlock.passes.fusion.reductions import fuse_reductions
@@ -47,6 +48,7 @@ PASSES: dict[str, Callable[[Program, Catalogue], int]] = {
     "commute_gather_matmul": commute_gather_matmul,
     "fuse_sums": fuse_sums,
     "fuse_updates": fuse_updates,
+    "flatten_rows": flatten_rows,
     "multi_output_fusion": multi_output_fusion,
     "hoist_transposes": hoist_transposes,
     "multi_tensor_updates": multi_tensor_updates,
