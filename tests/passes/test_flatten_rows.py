@@ -7,7 +7,7 @@ from rewritten import require_same_values, rewritten
 import oarlock as ol
 from oarlock.passes.flatten_rows import flatten_rows
 from oarlock.passes.pipeline import PASSES
-from oarlock.registry import Catalogue, operator
+from oarlock.registry import Catalogue, operator, standard
 
 op = ol.op
 DRAW = numpy.random.default_rng(3)
@@ -116,6 +116,38 @@ def test_rows_in_two_unknown_dimensions_stay():
     with ol.Program(seed=1) as program:
         y = op.linear(op.gelu(op.linear(op.gelu(op.linear(data(), weight("w", 4, 4))), weight("v", 4, 4))), weight("u", 4, 4))
     assert rewritten(program, [y], "flatten_rows")[1] == {"flatten_rows": 0}
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (1, 4)])
+def test_rows_of_no_elements_have_their_shape(shape):
+    with ol.Program(seed=1) as program:
+        h = data(shape=shape)
+        for name in "wvu":
+            h = op.gelu(op.linear(h, weight(name, shape[1], shape[1])))
+    require_same_values(program, {"x": numpy.zeros((2, *shape))}, [h], "flatten_rows")
+    require_same_values(program, {"x": numpy.zeros((0, *shape))}, [h], "flatten_rows")
+    rewritten(program, [h], *PASSES)
+
+
+def test_it_applies_where_there_are_no_gradients():
+    program, cost = trained()
+    predicting = ol.prune(program, [cost])
+    assert flatten_rows(predicting, standard.forward_only()) > 0
+
+
+def test_an_operator_that_is_told_an_axis_stays():
+    @operator("x: float[*b k] -> y: float[*b k]")
+    def flipped_rows(x, *, axis: int):
+        return x.flip(axis)
+
+    try:
+        with ol.Program(seed=1) as program:
+            h = data(shape=(3, 4))
+            for name in "wvu":
+                h = flipped_rows(op.gelu(op.linear(op.gelu(op.linear(h, weight(name, 4, 4))), weight(f"{name}2", 4, 4))), axis=2)
+        require_same_values(program, {"x": X}, [h], "flatten_rows")
+    finally:
+        standard.operators.pop("flipped_rows", None)
 
 
 def test_operators_of_somebody_else_stay():

@@ -366,8 +366,9 @@ class Checkpoints:
 
     def ask(self, step: int, content: bytes) -> tuple[dict, int]:
         request = {"folder": str(self.folder), "step": step, "keep": 2, "best": None, "parts": [], "to_come": 1.0}
-        request |= {"files": [["model", 0, len(content), None]], "state": [len(content), 2]}
-        return checkpoint_writing.fulfil(memoryview(bytearray(content + b"{}")), request, self.spare), step
+        state = json.dumps({"steps": step}).encode()
+        request |= {"files": [["model", 0, len(content), None]], "state": [len(content), len(state)]}
+        return checkpoint_writing.fulfil(memoryview(bytearray(content + state)), request, self.spare), step
 
     def write(self, step: int, content: bytes) -> Path:
         answer, _ = self.ask(step, content)
@@ -375,7 +376,7 @@ class Checkpoints:
         found = find_checkpoints(self.folder)
         assert len(found) == min(step, 2)
         assert max(found) == step
-        assert read_checkpoint(found[step]) == {}
+        assert read_checkpoint(found[step]) == {"steps": step}
         assert sorted(os.listdir(found[step])) == ["manifest.json", "model"]
         assert (found[step] / "model").read_bytes() == content
         return found[step]
@@ -399,7 +400,10 @@ def test_a_checkpoint_is_written_over_the_files_of_one_that_is_wanted_no_more(ch
         os.close(file)
 
 
-@pytest.mark.parametrize("kept", ["open", "mapped", "linked", "a link to it", "a pipe", "another file beside it", "no file"])
+@pytest.mark.parametrize(
+    "kept",
+    ["open", "mapped", "linked", "a link to it", "a pipe", "another file beside it", "no file", "the folder elsewhere"],
+)
 def test_what_somebody_else_has_of_a_checkpoint_is_not_written_over(kept, checkpoints, tmp_path):
     file, other = checkpoints.write(1, b"first") / "model", tmp_path / "other"
     with contextlib.ExitStack() as stack:
@@ -413,6 +417,9 @@ def test_what_somebody_else_has_of_a_checkpoint_is_not_written_over(kept, checkp
             os.link(file, other)
         elif kept == "another file beside it":
             (file.parent / "notes").write_text("mine")
+        elif kept == "the folder elsewhere":
+            file.parent.rename(other)
+            file.parent.symlink_to(other)
         else:
             other.write_bytes(b"first")
             file.unlink()
@@ -424,6 +431,9 @@ def test_what_somebody_else_has_of_a_checkpoint_is_not_written_over(kept, checkp
             checkpoints.write(step, b"later")
         if kept in ("open", "mapped"):
             assert mapped[:] == b"first"
+        elif kept == "the folder elsewhere":
+            assert (other / "model").read_bytes() == b"first"
+            assert not any(path.is_symlink() for path in tmp_path.iterdir())
         elif kept != "another file beside it":
             assert other.read_bytes() == b"first"
 
@@ -443,10 +453,17 @@ def test_a_disk_that_fails_while_one_is_written_over_leaves_the_others(operation
         assert last in found.values()
         assert step in found or answer["reason"] == os.strerror(errno.ENOSPC)
         for path in found.values():
-            assert read_checkpoint(path) == {}
+            read_checkpoint(path)
             assert (path / "model").read_bytes() == (b"new" if path.name == f"step-{step:09d}" else b"as before")
         checkpoints.spare.remove()
         assert checkpoints.unfinished() == []
+
+
+def test_a_checkpoint_under_the_name_of_another_step_is_not_whole(checkpoints):
+    path = checkpoints.write(1, b"first")
+    path.rename(path.with_name("step-000000007"))
+    with pytest.raises(ol.FormatError, match='step-000000007" is no whole checkpoint: its manifest is that of step 1'):
+        read_checkpoint(path.with_name("step-000000007"))
 
 
 def test_a_run_whose_folder_has_a_long_name_in_letters_of_many_bytes_is_saved(tmp_path):

@@ -28,7 +28,8 @@ _PRODUCTS = {
 }
 """Operators that a matrix of rows spares a call for each of these inputs: their kernels make one."""
 
-_SUMS = ("addmm_tn", "sgd_addmm")  # over all rows, though they promise nothing of the kind for those of a batch
+_SUMS = ("addmm_tn", "sgd_addmm")  # over all rows, which their signatures do not say
+_NAMING_AXES = {"axis", "axes", "dim", "dims"}  # attributes that may count from the first axis
 
 
 def flatten_rows(program: Program, catalogue: Catalogue) -> int:
@@ -45,8 +46,8 @@ def flatten_rows(program: Program, catalogue: Catalogue) -> int:
     keep their bits. Ops that share such values go together, where that spares more calls than reshaping what goes in and comes out costs.
     Does not apply to what may be an uneven stack, to shapes with several unknown sizes, nor to what a block inside reads.
     """
-    if any(catalogue.find(type) is not standard.find(type) for type in (*_PRODUCTS, "reshape", "reshape_like")):
-        return 0  # its operators are someone else's
+    if any(catalogue.find(type) not in (None, standard.find(type)) for type in (*_PRODUCTS, "reshape", "reshape_like")):
+        return 0  # its operators are someone else's; one for inference alone has no gradients
     readers = Readers(program)
     count = sum(_Rows(block, catalogue, readers).flatten() for block in inner_blocks(program.main))
     if count:
@@ -108,7 +109,9 @@ class _Rows:
         return dict.fromkeys(found)
 
     def _may_be_flat(self, var: Var) -> bool:
-        return sum(isinstance(size, str) for size in var.shape or ()) < 2 and self.readers.is_tensor(var)
+        """Whether a reshape of it can tell its sizes: of no elements, none."""
+        shape = var.shape or ()
+        return sum(isinstance(size, str) for size in shape) < 2 and 0 not in shape and self.readers.is_tensor(var)
 
     def _clusters(self) -> list[list[Op]]:
         """The ops by which rows go from one to the next, each cluster in order."""
@@ -175,7 +178,7 @@ def _slots_of_rows(operator: Operator) -> list[Slot]:
     if operator.type in _SUMS:
         return [slot for slot in inputs if slot.axes and slot.axes[0].kind == "rank"]
     groups = {slot.leading_group for slot in inputs} - {None}
-    if len(groups) != 1 or operator.infer_function or any(slot.shape_only for slot in inputs):
+    if len(groups) != 1 or operator.infer_function or any(slot.shape_only for slot in inputs) or _NAMING_AXES & operator.attributes.keys():
         return []
     if any(slot.leading_group not in groups and slot.name not in operator.summed_outputs for slot in outputs):
         return []

@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 _LARGEST, _LARGEST_MANIFEST, _LARGEST_LIST = 64 * 2**30, 2**26, 2**20  # bytes: of a file, a manifest, and the list of files in it
+_NAME = re.compile(r"step-\d{1,18}")
 _FILES = re.compile(r'\s*\{\s*"files"\s*:\s*')
 
 
@@ -54,6 +55,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise FormatError(f'"{path}" is no whole checkpoint: its manifest cannot be read') from error
     if not is_right:
         raise FormatError(f'"{path}" is no whole checkpoint: the state in its manifest is not the one that was written')
+    if _NAME.fullmatch(path.name) and int(path.name[5:]) != state.get("steps"):  # a disk without power may have lost what came between
+        raise FormatError(f'"{path}" is no whole checkpoint: its manifest is that of step {state.get("steps")}')
     for name, (size, digest) in entries.items():
         try:
             data = read_file(path / name, largest=_LARGEST, limit="file_bytes")

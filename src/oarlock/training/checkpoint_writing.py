@@ -69,9 +69,9 @@ class PartMissingError(Exception):
 class Spare:
     """The folder of a checkpoint that is wanted no more, over whose files the next one is written: the disk has room for it already.
 
-    To make files and to remove others costs the disk more than what is in them, and a run trains beside that. Only files that nobody else
-    has are written over: each is one that was written here, has no other name, and is open nowhere else. So there are spares where the
-    system tells that, which is Linux, on a disk of its own.
+    To make files and to remove others costs the disk more than what is in them, and a run trains beside that. Only files are written over
+    that have no other name and are open nowhere else on this machine. So there are spares where the system tells that, which is Linux. Who
+    has the folder itself open, and opens a file in it later, finds another step, which the manifest says.
     """
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class Spare:
         """The folder, and its files of these names, open; an empty path where there is none, or a file of it is not ours alone."""
         path, files = self._path, {}
         try:
-            if path and set(os.listdir(path)) == set(names):
+            if path and not os.path.islink(path) and set(os.listdir(path)) == set(names):
                 for name in names:
                     files[name] = open(os.open(f"{path}{os.sep}{name}", os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "wb")  # noqa: SIM115
                 if all(_is_ours_alone(file.fileno()) for file in files.values()):
@@ -110,7 +110,7 @@ class Spare:
 def _is_ours_alone(file: int) -> bool:
     """Whether a file has one name, and nobody else has it open. Raises OSError where the system does not tell."""
     about = os.fstat(file)
-    if not stat.S_ISREG(about.st_mode) or about.st_nlink != 1 or fcntl is None:
+    if not stat.S_ISREG(about.st_mode) or about.st_nlink != 1 or fcntl is None or not hasattr(fcntl, "F_SETLEASE"):
         return False
     fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)  # fcntl(2): "placed on a file only if there are no other open file descriptors"
     fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_UNLCK)
@@ -286,6 +286,9 @@ def _unfinished(folder: str) -> str:
 def _remove_folder(path: str) -> None:
     """Remove a folder of files, as far as the system lets us: by few calls, since a run may train beside them."""
     try:
+        if os.path.islink(path):  # to what somebody has moved elsewhere
+            os.unlink(path)
+            return
         for name in os.listdir(path):
             os.unlink(f"{path}{os.sep}{name}")
         os.rmdir(path)
