@@ -27,10 +27,8 @@ def rms_norm(x, scale=None, *, epsilon: float = 1e-5):
 
     Zhang and Sennrich, 2019.
     """
-    if x.element_size() < 4:  # whose sums may be more than there is a number for
-        rstd = (x * x).mean(-1, keepdim=True).add_(epsilon).rsqrt_()
-    else:
-        rstd = torch.rsub((x * x).sum(-1, keepdim=True), epsilon, alpha=-1 / max(1, x.shape[-1])).rsqrt_()
+    along, share = _sums(x * x)
+    rstd = torch.rsub(along, epsilon, alpha=-share).rsqrt_()
     y = x * rstd
     return y if scale is None else y.mul_(scale), rstd
 
@@ -82,13 +80,18 @@ def rms_norm_grad(x, rstd, dy, scale=None):
 
 def _projected(dy, of_scale, normal, rstd, scale):
     """``rstd * (g - normal * mean(g * normal))``, where ``g = dy * scale``, ``normal = x * rstd`` and ``of_scale = dy * normal``."""
-    g, k = dy if scale is None else dy * scale, dy.shape[-1]
-    if dy.element_size() < 4:
-        along, share = (of_scale if scale is None else of_scale * scale).mean(-1, keepdim=True), 1.0
-    else:
-        along = of_scale.sum(-1, keepdim=True) if scale is None else torch.mv(of_scale.reshape(rstd.numel(), k), scale).view(rstd.shape)
-        share = 1 / max(1, k)
-    return torch.addcmul(g, normal, along, value=-share).mul_(rstd)
+    along, share = _sums(of_scale, scale)
+    return torch.addcmul(dy if scale is None else dy * scale, normal, along, value=-share).mul_(rstd)
+
+
+def _sums(x, scale=None):
+    """A number for each row of ``x * scale``, and by what it is multiplied to be their mean: a sum, where the dtype holds it."""
+    k = x.shape[-1]
+    if x.element_size() < 4:  # whose sums may be more than there is a number for
+        return (x if scale is None else x * scale).mean(-1, keepdim=True), 1.0
+    rows = torch.Size(x.shape[:-1])
+    sums = x.sum(-1, keepdim=True) if scale is None else torch.mv(x.reshape(rows.numel(), k), scale).view(*rows, 1)
+    return sums, 1 / max(1, k)
 
 
 def _sum_of_rows(x):

@@ -42,9 +42,10 @@ def flatten_rows(program: Program, catalogue: Catalogue) -> int:
                                                          y = reshape(y2, [b t n])
 
     A product of rows in three dimensions is one of a matrix, which its kernel makes and unmakes; each is a call, and of small values
-    calls are what takes the time. Legal where operators promise that each row is computed alone, or that all are added up: so values
-    keep their bits. Ops that share such values go together, where that spares more calls than reshaping what goes in and comes out costs.
-    Does not apply to what may be an uneven stack, to shapes with several unknown sizes, nor to what a block inside reads.
+    calls are what takes the time. Legal where operators promise that each row is computed alone, or that all are added up. A kernel of
+    products may round otherwise where rows do not lie one after another. Ops that share such values go together, where that spares more
+    calls than reshaping what goes in and comes out costs; a block inside reads what it did. Does not apply to what may be an uneven
+    stack, nor to shapes with several unknown sizes or of no elements.
     """
     if any(catalogue.find(type) not in (None, standard.find(type)) for type in (*_PRODUCTS, "reshape", "reshape_like")):
         return 0  # its operators are someone else's; one for inference alone has no gradients
@@ -163,10 +164,11 @@ class _Rows:
             if var in op.writes:
                 after.append(new_op(op, "reshape", {"x": made[var]}, {"y": var}, self.catalogue, {"shape": Sizes(var.shape or ())}))
             else:
-                flat = Sizes(made[var].shape or ())
-                before.append(new_op(op, "reshape", {"x": var}, {"y": made[var]}, self.catalogue, {"shape": flat}))
-        op.inputs = {slot: tuple(made[var] if var in rows else var for var in vars) for slot, vars in op.inputs.items()}
-        op.outputs = {slot: tuple(made[var] if var in rows else var for var in vars) for slot, vars in op.outputs.items()}
+                shape = Sizes(made[var].shape or ())
+                before.append(new_op(op, "reshape", {"x": var}, {"y": made[var]}, self.catalogue, {"shape": shape}))
+        flat = {var: made[var] for var in rows}  # of this op: the first input of `reshape_like` stays, say
+        op.inputs = {slot: tuple(flat.get(var, var) for var in vars) for slot, vars in op.inputs.items()}
+        op.outputs = {slot: tuple(flat.get(var, var) for var in vars) for slot, vars in op.outputs.items()}
         for var in op.writes:
             var.op = op
         return [*before, op, *after]

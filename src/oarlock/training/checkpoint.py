@@ -13,7 +13,7 @@ from typing import Any
 import oarlock.training.checkpoint_writing as checkpoint_writing  # `from` would ask the package, which looks for what is like it
 from oarlock.errors import FormatError, OarlockError, WriteError
 from oarlock.io.files import open_file, read_file
-from oarlock.training.checkpoint_writing import MANIFEST, PARTS, UNFINISHED
+from oarlock.training.checkpoint_writing import MANIFEST, NAME, PARTS, UNFINISHED
 
 __all__ = [
     "find_checkpoints",
@@ -27,7 +27,6 @@ __all__ = [
 ]
 
 _LARGEST, _LARGEST_MANIFEST, _LARGEST_LIST = 64 * 2**30, 2**26, 2**20  # bytes: of a file, a manifest, and the list of files in it
-_NAME = re.compile(r"step-\d{1,18}")
 _FILES = re.compile(r'\s*\{\s*"files"\s*:\s*')
 
 
@@ -55,7 +54,8 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise FormatError(f'"{path}" is no whole checkpoint: its manifest cannot be read') from error
     if not is_right:
         raise FormatError(f'"{path}" is no whole checkpoint: the state in its manifest is not the one that was written')
-    if _NAME.fullmatch(path.name) and int(path.name[5:]) != state.get("steps"):  # a disk without power may have lost what came between
+    named = NAME.fullmatch(path.name)
+    if named and int(named[1]) != state.get("steps"):  # a disk without power may have lost what came between
         raise FormatError(f'"{path}" is no whole checkpoint: its manifest is that of step {state.get("steps")}')
     for name, (size, digest) in entries.items():
         try:

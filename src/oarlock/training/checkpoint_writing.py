@@ -33,6 +33,7 @@ __all__ = [
     "LOCKED_BY_WRITER",
     "MANIFEST",
     "MESSAGE",
+    "NAME",
     "PARTS",
     "READY",
     "TO_COME",
@@ -54,7 +55,7 @@ LARGEST = 2**12  # bytes of an answer, in which a letter of a reason takes six o
 _REASON = 500  # letters
 READY = b"ready"  # the first thing that a process says, once it has the lock
 
-_NAME = re.compile(r"step-(\d{1,18})")
+NAME = re.compile(r"step-(\d{1,18})")
 UNFINISHED = ".unfinished-"
 PARTS = f"{UNFINISHED}parts-"
 _ABOUT = ".manifest"  # after the name of a part, whose entry it holds
@@ -258,7 +259,7 @@ def find_checkpoints(folder: str) -> dict[int, str]:
     """The checkpoints in a folder by their steps, the oldest first; whole ones, or broken since."""
     try:
         with os.scandir(folder) as entries:
-            found = {int(match[1]): entry.path for entry in entries if (match := _NAME.fullmatch(entry.name)) and entry.is_dir()}
+            found = {int(match[1]): entry.path for entry in entries if (match := NAME.fullmatch(entry.name)) and entry.is_dir()}
     except OSError:
         if os.path.isdir(folder):
             raise
