@@ -101,6 +101,8 @@ def test_what_the_loop_inside_reads_is_given_to_it_as_it_was():
     "expression",
     [
         lambda x: op.linear(x, weight("w", 4, 4)),  # two shapes for the call that is spared
+        lambda x: op.linear(x, weight("w", 4, 4), op.reshape(weight("b", 1, 4), shape=(4,))),  # and for both calls of this one
+        lambda x: op.softmax(op.linear(x, weight("w", 4, 4), op.reshape(weight("b", 1, 4), shape=(4,)))),
         lambda x: op.gelu(op.tanh(x)),
         lambda x: op.softmax(op.linear(op.softmax(op.linear(x, weight("w", 4, 4))), weight("v", 4, 4))),
         lambda x: op.linear(op.reshape(x, shape=(-1, 4)), weight("w", 4, 4)),
