@@ -1,32 +1,25 @@
 """Workers of one command, for tests: processes with the variables that torchrun sets, each with a working folder of its own."""
 
-import multiprocessing
 import os
 import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from processes import fork
+
 __all__ = ["run_by_workers"]
 
 
 def run_by_workers(folders: Sequence[Path], *words: str) -> tuple[list[int | None], list[str]]:
-    """Run `oarlock WORDS` by a worker in each folder; return how each ended, and what it printed.
-
-    They are forks of a process that has imported all and computed nothing, which saves seconds for each.
-    """
+    """Run `oarlock WORDS` by a worker in each folder; return how each ended, and what it printed."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         port = str(listening.getsockname()[1])
     common = {"WORLD_SIZE": str(len(folders)), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "COLUMNS": "120"}
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["oarlock.cli.main", "oarlock.cli.train", "torch.distributed"])
     processes = [
-        context.Process(target=_run, args=(folder, folder.with_suffix(".printed"), common | {"RANK": str(rank)}, words))
-        for rank, folder in enumerate(folders)
+        fork(_run, folder, folder.with_suffix(".printed"), common | {"RANK": str(rank)}, words) for rank, folder in enumerate(folders)
     ]
-    for process in processes:
-        process.start()
     for process in processes:
         process.join(120)
         if process.exitcode is None:

@@ -3,14 +3,16 @@
 import gc
 import os
 import signal
-from collections.abc import Callable, Generator, Iterator
-from functools import partial
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
+from oarlock.ir import Program, Var
 from oarlock.passes.pipeline import optimize
+from oarlock.registry.catalogue import Catalogue
+from oarlock.registry.type_check import require_legal
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -73,8 +75,14 @@ def _no_terminal() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _checked_passes() -> Iterator[None]:
-    """The program is legal, whatever is planned, after each pass."""
+def _legal_plans() -> Iterator[None]:
+    """The program is legal, whatever is planned, after all passes; in the tests of passes, after each."""
+
+    def optimize_legally(program: Program, wanted: Iterable[Var], catalogue: Catalogue, *passes: Collection[str]) -> dict[str, int]:
+        applied = optimize(program, wanted, catalogue, *passes)
+        require_legal(program, catalogue)
+        return applied
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("oarlock.runtime.preparation.optimize", partial(optimize, checked=True))
+        patch.setattr("oarlock.runtime.preparation.optimize", optimize_legally)
         yield

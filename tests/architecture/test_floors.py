@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -195,20 +196,21 @@ def tree_of(file: str) -> ast.Module:
     return ast.parse((PACKAGE / file).read_text(encoding="utf-8"))
 
 
+def statements(node: ast.AST) -> Iterator[ast.stmt]:
+    """Those inside, however deep, but for what is for type checkers alone; expressions, which are most of a tree, are not gone through."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        if field == "body" and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        for inner in getattr(node, field, ()):
+            if isinstance(inner, ast.stmt):
+                yield inner
+            yield from statements(inner)
+
+
 def imported(file: str) -> list[tuple[int, str]]:
     """(line, module) of every import of ours in a file, wherever it stands, those for type checkers left out."""
-    tree = tree_of(file)
-    for_types = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in (getattr(node.test, "id", None), getattr(node.test, "attr", None))
-        for statement in node.body
-        for inner in ast.walk(statement)
-    }
     found = []
-    for node in ast.walk(tree):
-        if id(node) in for_types:
-            continue
+    for node in statements(tree_of(file)):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}:{node.lineno} imports relatively"
             base = node.module or ""

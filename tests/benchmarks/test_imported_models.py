@@ -8,6 +8,7 @@ import pytest
 MODEL = "nn/mlp"
 
 
+@pytest.mark.slow
 def test_a_model_takes_turns_with_pytorch(monkeypatch, capsys):
     given = ["imported_models.py", "--models", MODEL, "--seconds", "0.2", "--batch", "3", "--without-compile", "--optimizer", "adam"]
     monkeypatch.setattr("sys.argv", given)

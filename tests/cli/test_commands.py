@@ -9,7 +9,7 @@ import numpy
 import pytest
 import torch
 from classifiers import digits_classifier
-from processes import run_oarlock
+from processes import run_module
 
 import oarlock as ol
 from oarlock import errors
@@ -49,7 +49,7 @@ def training(folder: Path, tmp_path: Path) -> Path:
 
 
 def test_python_m_oarlock_shows_every_verb(tmp_path):
-    ended = run_oarlock(tmp_path, "--help")
+    ended = run_module(tmp_path, "--help")
     assert (ended.returncode, ended.stderr) == (0, "")
     verbs = re.findall(r"^│ (\w+)  ", ended.stdout, re.MULTILINE)
     assert verbs == [
@@ -81,7 +81,7 @@ def test_python_m_oarlock_shows_every_verb(tmp_path):
 
 
 def test_an_error_of_another_process_goes_to_its_error_output_without_a_traceback(tmp_path):
-    ended = run_oarlock(tmp_path, "show", "none.safetensors")
+    ended = run_module(tmp_path, "show", "none.safetensors")
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr == 'MissingFileError: there is no file "none.safetensors"\n'
 

@@ -33,6 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # Imports
 
 
+OTHERS = "show", "check", "diff", "opt"
 COMMAND = """
 import sys
 from oarlock.cli.entry import run
@@ -74,7 +75,7 @@ def test_training_imports_nothing_that_only_other_verbs_need(tmp_path):
     assert run_python(code, tmp_path).stdout == "\n"
 
 
-@pytest.mark.parametrize("verb", ["hash", "show", "check", "diff", "plan", "opt"])
+@pytest.mark.parametrize("verb", ["hash", "plan", *(pytest.param(verb, marks=pytest.mark.slow) for verb in OTHERS)])
 def test_a_verb_by_itself_knows_the_operators_of_a_training_program(verb, tmp_path):
     """Other verbs, which are not imported any more, used to register them."""
     code = f"from oarlock.cli.main import import_verb\nimport_verb([{verb!r}])\n"

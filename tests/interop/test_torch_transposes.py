@@ -61,11 +61,12 @@ CANCELLED = {
     "another order": lambda self, y: (y.permute(2, 0, 1, 3) * 2.0).permute(1, 0, 2, 3).flatten(2),
 }
 
+LONG = "more ops between than Python has a stack for"
 DONE = {
     "no gradient from a transpose": lambda self, y: joined(torch.tanh(swapped_alone(y)).transpose(1, 2) + y),
     "a weight of each head": lambda self, y: joined(y * self.by_head[None]),
     "elements along the axis that moves": lambda self, y: joined(torch.cumsum(y, 1)),
-    "more ops between than Python has a stack for": lambda self, y: joined(at_length(y)),
+    LONG: lambda self, y: joined(at_length(y)),
     "read elsewhere too": lambda self, y: (lambda z: (joined(z), z))(torch.tanh(y)),
     "heads and rows as one axis": lambda self, y: torch.tanh(y.flatten(1, 2)).unflatten(1, (HEADS, ROWS)).transpose(1, 2).flatten(2),
 }
@@ -123,7 +124,7 @@ def test_transposes_that_something_depends_on_are_done(name):
     require_alike(module, model)
 
 
-@pytest.mark.parametrize("name", list(CANCELLED | DONE))
+@pytest.mark.parametrize("name", [name for name in CANCELLED | DONE if name != LONG])
 def test_sizes_that_a_run_tells_stay_so(name):
     module = Module((CANCELLED | DONE)[name])
     model = ol.from_torch(module, X, dynamic="n")

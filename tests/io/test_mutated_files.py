@@ -17,7 +17,7 @@ from fuzz.seeds import SEEDS, draft_of
 import oarlock as ol
 
 ROOT = Path(__file__).parent.parent.parent
-FILES = 500
+FILES = 300
 
 
 def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -39,7 +39,10 @@ def test_every_operator_has_a_case(operator: Operator):
     assert cases_of(operator, Case), f"{operator.type} states no values: give it a Case"
 
 
-@pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in FORWARD])
+@pytest.mark.parametrize(
+    "operator",
+    [pytest.param(operator, id=operator.type, marks=[pytest.mark.slow] if number % 3 else []) for number, operator in enumerate(FORWARD)],
+)
 def test_an_operator_of_ours_passes_what_users_hold_theirs_to(operator: Operator):
     """Its gradients and their gradients are what differences give, among the rest."""
     check_operator(operator)

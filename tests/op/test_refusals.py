@@ -229,7 +229,7 @@ def test_what_is_changed_into_a_misfit_fits(operator: Operator, arguments: Argum
 # Shapes at random, all of them known
 
 SIZES = (0, 1, 1, 2, 2, 3, 3, 4, 6)
-TRIES = 40
+TRIES = 15
 Shapes = dict[str, list[list[int]]]
 
 

@@ -47,7 +47,7 @@ def _files(fault: Fault, root: Path) -> list[Path]:
     return [root / name for name in re.findall(r"^\+\+\+ b/(.+)$", fault.path.read_text(encoding="utf-8"), re.MULTILINE)]
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", [QUICK[0], *(pytest.param(name, marks=pytest.mark.slow) for name in QUICK[1:])])
 def test_a_fault_is_caught_within_sixty_programs(name):
     (fault,) = (fault for fault in FAULTS if fault.name.startswith(name))
     caught = catch(fault, ROOT, seed=0, count=60)

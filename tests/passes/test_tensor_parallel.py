@@ -133,11 +133,19 @@ def gpt(**options) -> Callable[[], ol.Program]:
     return build
 
 
-@pytest.mark.parametrize("workers", [2, 4])
+ROTARY = {"dropout": 0.1, "attention_dropout": 0.0, "rotary": True, "kv_heads": 4}
+
+
 @pytest.mark.parametrize(
-    "options",
-    [{"dropout": 0.0}, {"dropout": 0.1}, {"dropout": 0.1, "attention_dropout": 0.0, "rotary": True, "kv_heads": 4}],
-    ids=["", "dropout", "rotary"],
+    ("options", "workers"),
+    [
+        pytest.param({"dropout": 0.0}, 4, id="4"),
+        pytest.param({"dropout": 0.0}, 2, id="2", marks=pytest.mark.slow),
+        pytest.param({"dropout": 0.1}, 2, id="dropout-2"),
+        pytest.param({"dropout": 0.1}, 4, id="dropout-4", marks=pytest.mark.slow),
+        pytest.param(ROTARY, 2, id="rotary-2"),
+        pytest.param(ROTARY, 4, id="rotary-4", marks=pytest.mark.slow),
+    ],
 )
 def test_a_transformer_with_its_heads_divided(options, workers):
     require_equal(gpt(**options), of_text(), workers)
@@ -310,7 +318,7 @@ def random_network(number: int) -> ol.Program:
     return program
 
 
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("number", [*range(6), *(pytest.param(number, marks=pytest.mark.slow) for number in range(6, 12))])
 def test_networks_that_nobody_wrote(number):
     require_equal(partial(random_network, number), of_classes(), 2 + 2 * (number % 2))
 

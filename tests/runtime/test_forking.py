@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from processes import run_python
+from processes import run_forked
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
@@ -44,7 +44,7 @@ def fork(child):
 
 
 def say(code: str, folder: Path) -> str:
-    return run_python(PROGRAM + code, folder)
+    return run_forked(PROGRAM + code, folder)
 
 
 def test_a_child_that_is_forked_after_a_run_computes_with_one_thread(tmp_path):

@@ -183,9 +183,10 @@ WAITS: dict[str, list[str]] = {
     "I3": [],
 }
 """The waits of a step: where labels are looked at, and the numbers of rows. W11, W12 and W13 go where data say."""
+SLOW = "W6", "W7", "W8"
 
 
-@pytest.mark.parametrize("name", WAITS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in WAITS])
 def test_a_step_waits_only_where_values_may_be_refused_and_in_no_loop(fake_place, name):
     workload = workloads.describe(name)
     _, waits = run_fake(

@@ -95,7 +95,7 @@ def test_each_value_is_where_its_ops_run(monkeypatch, make, way):
 
 
 def test_random_programs_at_random_places_compute_what_they_do_at_one():
-    assert sum(check_places(make(22, number), Random(number)) > 0 for number in range(12)) > 6
+    assert sum(check_places(make(22, number), Random(number)) > 0 for number in range(6)) > 3
 
 
 def two_layers():

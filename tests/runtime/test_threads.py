@@ -9,7 +9,7 @@ import torch
 import oarlock as ol
 
 THREADS = 16
-RUNS = 500
+RUNS = 200
 
 
 def program_that_reads_a_shared_parameter():

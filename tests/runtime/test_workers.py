@@ -2,8 +2,6 @@
 
 import os
 import socket
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 import numpy
 import pytest
 import torch
+from processes import fork, run_script
 from torch.distributed import HashStore
 
 import oarlock as ol
@@ -25,27 +24,25 @@ def free_port() -> int:
         return listening.getsockname()[1]
 
 
-def start(count: int, *arguments: str) -> list[subprocess.Popen]:
-    port = str(free_port())
-    common = os.environ | {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(SCRIPT), *arguments]
-    return [
-        subprocess.Popen(command, env=common | {"RANK": str(rank), "LOCAL_RANK": str(rank)}, stderr=subprocess.PIPE)
-        for rank in range(count)
-    ]
-
-
-def results_of(folder: Path, processes: list[subprocess.Popen]) -> list[dict[str, numpy.ndarray]]:
-    for process in processes:
-        _, errors = process.communicate(timeout=120)
-        assert process.returncode == 0, errors.decode()
+def results_of(folder: Path, count: int, *arguments: str) -> list[dict[str, numpy.ndarray]]:
+    """The results that so many workers leave in a folder; those of one process alone where none are counted."""
+    common = os.environ | {"OMP_NUM_THREADS": "1"}
+    if count:
+        common |= {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    environments = [common | {"RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(count)] or [common]
+    printed = [folder / f"{rank}.printed" for rank in range(len(environments))]
+    given = [str(folder), *arguments]
+    processes = [fork(run_script, SCRIPT, given, each, path) for each, path in zip(environments, printed, strict=True)]
+    for process, path in zip(processes, printed, strict=True):
+        process.join(120)
+        assert process.exitcode == 0, path.read_text()
     return [dict(numpy.load(folder / f"{rank}.npz")) for rank in range(len(processes))]
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory) -> list[dict[str, numpy.ndarray]]:
     folder = tmp_path_factory.mktemp("workers")
-    return results_of(folder, start(2, str(folder)))
+    return results_of(folder, 2)
 
 
 def test_workers_that_are_started_again_find_nothing_of_those_before():
@@ -107,8 +104,7 @@ def test_one_worker_that_nccl_connects_is_a_process_alone(tmp_path):
     joined, apart = tmp_path / "joined", tmp_path / "apart"
     for folder in (joined, apart):
         folder.mkdir()
-    alone = [subprocess.Popen([sys.executable, str(SCRIPT), str(apart), "gpu"], stderr=subprocess.PIPE)]
-    (expected,), (found,) = results_of(apart, alone), results_of(joined, start(1, str(joined), "gpu"))
+    (expected,), (found,) = results_of(apart, 0, "gpu"), results_of(joined, 1, "gpu")
     assert len(expected) > 18
     for name, value in expected.items():
         numpy.testing.assert_array_equal(found[name], value, err_msg=name)
@@ -116,7 +112,7 @@ def test_one_worker_that_nccl_connects_is_a_process_alone(tmp_path):
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="there are no two GPUs")
 def test_workers_at_gpus_have_the_parameters_of_workers_at_processors(results, tmp_path):
-    for at_gpu, expected in zip(results_of(tmp_path, start(2, str(tmp_path), "gpu")), results, strict=True):
+    for at_gpu, expected in zip(results_of(tmp_path, 2, "gpu"), results, strict=True):
         for name, value in expected.items():
             if name.startswith("exchange."):
                 numpy.testing.assert_array_equal(at_gpu[name], value, err_msg=name)

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -197,14 +198,22 @@ FAULTS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory) -> Path:
+    """A run of five steps."""
+    folder = tmp_path_factory.mktemp("begun") / "run"
+    train(ol.training.Run(folder, save_every=5), steps=5)
+    return folder
+
+
 @pytest.mark.parametrize("beside", ["process", "thread"])
 @pytest.mark.parametrize(("operation", "count", "fault"), FAULTS)
 def test_a_disk_that_fails_leaves_the_checkpoints_before_and_the_run_goes_on(
-    operation, count, fault, beside, unbroken, tmp_path, monkeypatch
+    operation, count, fault, beside, begun, unbroken, tmp_path, monkeypatch
 ):
     for number in range(1, count + 1):
         folder = tmp_path / f"{number}"
-        train(ol.training.Run(folder, save_every=5), steps=5)
+        shutil.copytree(begun, folder)
         with monkeypatch.context() as patch:
             if beside == "process":
                 patch.setattr(checkpoint_process, "PROGRAM", failing_disk.__file__)

@@ -10,7 +10,8 @@ import pytest
 from classifiers import small_classifier, small_rows
 
 import oarlock as ol
-from oarlock.training.checkpoint import find_latest
+from oarlock.training import checkpoint_writing
+from oarlock.training.checkpoint import find_checkpoints, find_latest
 from oarlock.training.metric_log import read_log
 from oarlock.training.run_record import RunRecord, higher_is_better
 
@@ -213,6 +214,20 @@ def test_a_list_of_checkpoints_reads_the_beginning_of_their_manifests(tmp_path):
 def test_a_folder_of_checkpoints_that_leads_to_itself_has_none(tmp_path):
     (tmp_path / "checkpoints").symlink_to("checkpoints")
     assert find_latest(tmp_path / "checkpoints") is None
+
+
+def test_a_folder_that_is_made_while_it_is_looked_for_has_no_checkpoints(tmp_path, monkeypatch):
+    """The first of several workers makes it, while the others look."""
+    scan = os.scandir
+
+    def scan_too_early(folder: str) -> object:
+        try:
+            return scan(folder)
+        finally:
+            os.makedirs(folder, exist_ok=True)
+
+    monkeypatch.setattr(checkpoint_writing.os, "scandir", scan_too_early)
+    assert find_checkpoints(tmp_path / "checkpoints") == {}
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,12 @@
 
 import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy
 import pytest
 import torch
+from processes import fork, run_script
 from thread_workers import run_together, train_together
 from worker_failures.jobs import steps_in
 
@@ -28,13 +27,14 @@ def start(folder: Path, count: int, *options: str, fatal_step: int = 0) -> list[
         listening.bind(("127.0.0.1", 0))
         port = str(listening.getsockname()[1])
     common = os.environ | {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(SCRIPT), str(folder), str(fatal_step), *options]
-    processes = [subprocess.Popen(command, env=common | {"RANK": str(rank)}, stderr=subprocess.PIPE) for rank in range(count)]
-    for process in processes:
-        _, errors = process.communicate(timeout=120)
-        if process.returncode and not fatal_step:
-            pytest.fail(errors.decode())
-    return [process.returncode for process in processes]
+    printed = [folder.with_suffix(f".{rank}.printed") for rank in range(count)]
+    given = [str(folder), str(fatal_step), *options]
+    processes = [fork(run_script, SCRIPT, given, common | {"RANK": str(rank)}, printed[rank]) for rank in range(count)]
+    for process, path in zip(processes, printed, strict=True):
+        process.join(120)
+        if process.exitcode and not fatal_step:
+            pytest.fail(path.read_text())
+    return [process.exitcode for process in processes]
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +57,7 @@ def values_of(folder: Path) -> dict[str, numpy.ndarray]:
 
 
 def test_two_workers_have_the_parameters_and_the_history_of_one(unbroken, tmp_path):
-    command = [sys.executable, str(SCRIPT), str(tmp_path / "alone"), "0"]
-    subprocess.run(command, check=True, timeout=120, env={name: value for name, value in os.environ.items() if name != "RANK"})
+    start(tmp_path / "alone", 1)
     alone, together = values_of(tmp_path / "alone"), values_of(unbroken)
     assert alone.keys() == together.keys()
     for name, value in alone.items():

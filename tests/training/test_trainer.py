@@ -208,6 +208,14 @@ def test_the_order_follows_from_the_seed_and_the_epoch_and_from_nothing_else(sma
     assert order(small_classifier(seed=1).cost) != plain
 
 
+def test_a_short_run_on_few_rows_makes_few_epochs_ahead(small, monkeypatch):
+    """Two mebibytes of these rows would be thousands of epochs, seconds to wait for."""
+    drawn, order = [], trainer.Batches.order
+    monkeypatch.setattr(trainer.Batches, "order", lambda batches, epoch: drawn.append(epoch) or order(batches, epoch))
+    ol.train(small.cost, {name: numpy.repeat(column[:1], 16, 0) for name, column in small_rows().items()}, epochs=3, progress=False)
+    assert drawn == [0, 1, 2, 3]
+
+
 def test_a_run_that_is_taken_up_goes_on_in_the_middle_of_the_epoch(small, fed):
     unbroken = ol.train(small.cost, small_rows(10), epochs=2, batch_size=4, progress=False)
     expected = list(fed)

@@ -17,7 +17,11 @@ def unbroken(tmp_path_factory) -> Path:
 
 @pytest.mark.parametrize(
     "failure",
-    [Failure("kill", 0, "step", 8), Failure("kill", 1, "save", 3), Failure("kill", 0, "save", 6)],
+    [
+        Failure("kill", 1, "save", 3),
+        pytest.param(Failure("kill", 0, "step", 8), marks=pytest.mark.slow),
+        pytest.param(Failure("kill", 0, "save", 6), marks=pytest.mark.slow),
+    ],
     ids=lambda failure: str(failure).replace(" ", "_"),
 )
 def test_a_job_whose_worker_is_killed_goes_on_to_the_same_bits(failure, unbroken, tmp_path):

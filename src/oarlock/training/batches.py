@@ -129,15 +129,19 @@ class Batches:
                 yield self._batch(epoch, number, self.batch(order, number, epoch))
 
     def _in_bulk(self, step: int) -> Generator[Batch, None, None]:
-        """Those of `_by_one`, gathered many at a time, of several epochs where these are short."""
+        """Those of `_by_one`, gathered many at a time, of several epochs where these are short: but no more ahead than were taken so far,
+        since the run may be short too.
+        """
         made: list[Batch] = []
+        taken = 0
         for epoch, first in self._epochs(step):
             order = self.order(epoch)
             for number in range(first, self.per_epoch, self._gathered):
                 feeds = self._gather(order, number, self._gathered)
                 made += [self._batch(epoch, number + ahead, feed) for ahead, feed in enumerate(feeds)]
-                if len(made) >= self._gathered:
+                if len(made) >= min(self._gathered, taken):
                     yield from made
+                    taken += len(made)
                     made = []
 
     def _batch(self, epoch: int, number: int, feed: "Feed | dict[str, torch.Tensor]") -> Batch:

@@ -5,6 +5,7 @@ few hundredths of a second. A thread beside the training calls the same function
 """
 
 import contextlib
+import errno
 import hashlib
 import io
 import json
@@ -58,6 +59,7 @@ READY = b"ready"  # the first thing that a process says, once it has the lock
 NAME = re.compile(r"step-(\d{1,18})")
 UNFINISHED = ".unfinished-"
 PARTS = f"{UNFINISHED}parts-"
+_NO_FOLDER = errno.ENOENT, errno.ENOTDIR, errno.ELOOP
 _ABOUT = ".manifest"  # after the name of a part, whose entry it holds
 TO_COME = 20.0  # seconds for the parts of other workers, once all else is written: less than an exchange waits for a worker
 _LOOKS = 500  # milliseconds between two looks whether the trainer lives: a child of it may hold the channel open
@@ -260,8 +262,8 @@ def find_checkpoints(folder: str) -> dict[int, str]:
     try:
         with os.scandir(folder) as entries:
             found = {int(match[1]): entry.path for entry in entries if (match := NAME.fullmatch(entry.name)) and entry.is_dir()}
-    except OSError:
-        if os.path.isdir(folder):
+    except OSError as error:
+        if error.errno not in _NO_FOLDER:
             raise
         return {}
     return dict(sorted(found.items()))

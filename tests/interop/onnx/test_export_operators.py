@@ -152,8 +152,7 @@ def test_sizes_that_only_the_run_tells_are_computed_in_the_graph(operator: Opera
     require_same_or_refused(built, 18, REFUSED | SIZES_MUST_BE_KNOWN)
 
 
-@pytest.mark.parametrize("opset", [17, 20, 23])
-@pytest.mark.parametrize("operator", [pytest.param(operator, id=operator.type) for operator in OPERATORS])
+@at_each_case((operator, f"opset {opset}", opset) for operator in OPERATORS for opset in (17, 20, 23))
 def test_other_opsets_say_the_same(operator: Operator, opset: int):
     cases = cases_of(operator, Case, GradCheck)
     if not cases:

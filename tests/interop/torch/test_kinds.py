@@ -5,8 +5,10 @@ import torch
 from interop.torch.imports import compare
 from interop.torch.kinds import KINDS
 
+SLOW = "window attention", "masked encoder", "translator", "mobile block", "convnext block"
 
-@pytest.mark.parametrize("kind", KINDS)
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.slow] if kind in SLOW else []) for kind in KINDS])
 def test_a_model_comes_in_whole_and_trains_as_in_pytorch(kind):
     build, inputs, dynamic = KINDS[kind]
     torch.manual_seed(0)

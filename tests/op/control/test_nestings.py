@@ -116,7 +116,10 @@ def test_three_constructs_in_each_other_agree_with_autograd_and_with_differences
     twins.agree(x=-ARRAYS["x"][:1])
 
 
-@pytest.mark.parametrize("constructs", [*itertools.permutations(CONSTRUCTS, 2), *THREE_DEEP], ids=name)
+PAIRS = [pytest.param(pair, marks=pytest.mark.slow) for pair in itertools.permutations(CONSTRUCTS, 2)]  # each is in one of three
+
+
+@pytest.mark.parametrize("constructs", [*PAIRS, *THREE_DEEP], ids=name)
 def test_a_nest_is_the_same_program_as_a_file_and_as_text(constructs):
     """Derivatives included: bit for bit the same values, and the same bytes."""
     twins = nest(*constructs)
