@@ -2,11 +2,10 @@
 
 import os
 import socket
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from processes import fork
+from processes import become, fork
 
 __all__ = ["run_by_workers"]
 
@@ -29,10 +28,7 @@ def run_by_workers(folders: Sequence[Path], *words: str) -> tuple[list[int | Non
 
 def _run(folder: Path, printed: Path, environment: dict[str, str], words: Sequence[str]) -> None:
     os.chdir(folder)
-    os.environ.update(environment)
-    os.dup2(os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
-    os.dup2(1, 2)
-    sys.argv = ["oarlock", *words]
+    become(["oarlock", *words], {**os.environ, **environment}, [printed, printed])
     from oarlock.cli.main import run
 
     run()

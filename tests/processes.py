@@ -1,15 +1,14 @@
 """Other processes: what a stranger has is the installed package, an empty folder, and the files that they were given."""
 
 import atexit
-import functools
-import json
 import multiprocessing
 import os
 import runpy
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+import types
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
@@ -17,7 +16,7 @@ import torch
 
 import oarlock
 
-__all__ = ["fork", "run_forked", "run_module", "run_oarlock", "run_python", "run_script"]
+__all__ = ["become", "fork", "run_forked", "run_module", "run_oarlock", "run_python", "run_script"]
 
 INSTALLED = str(Path(oarlock.__file__).parent.parent)
 OURS = ("PYTHON", "PYTEST", "COV", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS")  # what another process does not inherit
@@ -31,75 +30,49 @@ def run_python(code: str, folder: Path, *arguments: object) -> str:
 
 
 def run_forked(code: str, folder: Path, *arguments: object) -> str:
-    """`run_python`, but in a child of a process that has imported PyTorch and Oarlock, and computed nothing: seconds sooner.
-
-    For code of which no import is tested.
-    """
+    """`run_python`, but by `fork`: for code of which no import is tested."""
     done = _run_forked(code, folder, "-c", *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def _run_forked(code: str, folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    server = _forking()
-    assert server.stdin
-    assert server.stdout
     with tempfile.TemporaryDirectory() as shown:
-        server.stdin.write(json.dumps([code, str(folder), shown, list(map(str, arguments)), _environment()]) + "\n")
-        server.stdin.flush()
-        status = int(server.stdout.readline())
-        return subprocess.CompletedProcess(arguments, status, *((Path(shown) / f"{number}").read_text() for number in (1, 2)))
+        paths = [Path(shown) / name for name in ("output", "errors")]
+        process = fork(_run_code, code, folder, list(map(str, arguments)), _environment(), paths)
+        process.join()
+        return subprocess.CompletedProcess(arguments, process.exitcode, *(path.read_text() for path in paths))
 
 
-_FORKING = """
-import atexit, json, os, sys, threading, traceback, types
-import torch, oarlock.io.model, oarlock.layer, oarlock.op, oarlock.training.trainer
-try:
-    import sklearn.datasets, sklearn.model_selection  # of most data sets, a second each time
-except ImportError:
-    pass
-for line in sys.stdin:
-    code, folder, shown, arguments, environment = json.loads(line)
-    child = os.fork()
-    if not child:
-        os.chdir(folder)
-        os.environ.clear()
-        os.environ.update(environment)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        sys.stdin = open(0, closefd=False)
-        for number in (1, 2):
-            os.dup2(os.open(f"{shown}/{number}", os.O_WRONLY | os.O_CREAT), number)
-        sys.argv = arguments
-        sys.modules["__main__"] = types.ModuleType("__main__")
-        status = 0
-        try:
-            exec(compile(code, "<string>", "exec"), vars(sys.modules["__main__"]))
-        except SystemExit as ended:
-            status = ended.code or 0
-        except BaseException:
-            status = 1
-            traceback.print_exc()
-        threading._shutdown()
-        atexit._run_exitfuncs()
-        sys.stdout.flush()
-        os._exit(status)  # to take all of PyTorch apart would be another second
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
+def _run_code(code: str, folder: Path, arguments: list[str], environment: Mapping[str, str], printed: Sequence[Path]) -> None:
+    os.chdir(folder)
+    become(arguments, environment, printed)
+    sys.path[:] = ["", INSTALLED, *(path for path in sys.path if path.startswith((sys.prefix, sys.base_prefix)))]  # none of the tests
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    try:
+        exec(compile(code, "<string>", "exec"), vars(sys.modules["__main__"]))
+    finally:
+        atexit._run_exitfuncs()  # which a process of `multiprocessing` leaves out
 
 
-@functools.cache
-def _forking() -> subprocess.Popen[str]:
-    pipe = subprocess.PIPE
-    server = subprocess.Popen([sys.executable, "-c", _FORKING], env=_environment(), stdin=pipe, stdout=pipe, text=True)
-    atexit.register(server.communicate)  # which closes its input, and so ends it
-    return server
+def become(arguments: list[str], environment: Mapping[str, str], printed: Sequence[Path]) -> None:
+    """Take the arguments and the environment of another process, and files in place of its output and its errors."""
+    os.environ.clear()
+    os.environ.update(environment)
+    for number, path in enumerate(printed, start=1):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND), number)
+    sys.argv = arguments
 
 
-_PRELOADED = ["oarlock.cli.main", "oarlock.cli.train", "torch.distributed", "sklearn.datasets", "sklearn.model_selection"]
+_PRELOADED = ["oarlock.cli.main", "oarlock.cli.train", "oarlock.io.model", "oarlock.layer", "oarlock.op", "torch.distributed"]
+_PRELOADED += ["sklearn.datasets", "sklearn.model_selection"]  # of most data sets, a second each time
 
 
 def fork(target: Callable[..., None], *arguments: object) -> ForkServerProcess:
-    """Call `target` in a child of a process that has imported what trains, and computed nothing."""
+    """Call `target` in a child of a process that has imported what trains, and computed nothing: seconds sooner than by a new process.
+
+    It ends without Python taking PyTorch apart, which would be another second.
+    """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(_PRELOADED)
     process = context.Process(target=target, args=arguments)
@@ -109,11 +82,7 @@ def fork(target: Callable[..., None], *arguments: object) -> ForkServerProcess:
 
 def run_script(script: Path, arguments: list[str], environment: Mapping[str, str], printed: Path) -> None:
     """Be the process of a script, which prints into a file: the `target` of `fork`."""
-    os.environ.clear()
-    os.environ.update(environment)
-    os.dup2(os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
-    os.dup2(1, 2)
-    sys.argv = [str(script), *arguments]
+    become([str(script), *arguments], environment, [printed, printed])
     runpy.run_path(str(script), run_name="__main__")
 
 

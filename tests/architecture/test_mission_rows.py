@@ -1,6 +1,7 @@
 """Each row of the seeds' feature list is claimed by a test, and no test claims a row that is not there."""
 
 import ast
+import functools
 from pathlib import Path
 
 TESTS = Path(__file__).parent.parent
@@ -21,18 +22,21 @@ def claims_of(source: str) -> list[list[str]]:
     ]
 
 
-CLAIMS = {path.relative_to(TESTS).as_posix(): claims_of(path.read_text(encoding="utf-8")) for path in sorted(TESTS.rglob("test_*.py"))}
+@functools.cache
+def claims() -> dict[str, list[list[str]]]:
+    """The rows that each test claims, by the files of the tests."""
+    return {path.relative_to(TESTS).as_posix(): claims_of(path.read_text(encoding="utf-8")) for path in sorted(TESTS.rglob("test_*.py"))}
 
 
 def test_every_row_is_claimed_by_a_test_and_every_claim_is_of_a_row():
-    claimed = {row for claims in CLAIMS.values() for rows in claims for row in rows}
+    claimed = {row for found in claims().values() for rows in found for row in rows}
     assert len(ROWS) == 189
     assert sorted(ROWS - claimed) == []
     assert sorted(claimed - ROWS) == []
 
 
 def test_no_test_claims_more_than_three_rows():
-    assert [(file, rows) for file, claims in CLAIMS.items() for rows in claims if len(rows) > 3] == []
+    assert [(file, rows) for file, found in claims().items() for rows in found if len(rows) > 3] == []
 
 
 def test_a_mark_counts_where_it_decorates_a_test():

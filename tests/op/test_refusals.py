@@ -229,7 +229,7 @@ def test_what_is_changed_into_a_misfit_fits(operator: Operator, arguments: Argum
 # Shapes at random, all of them known
 
 SIZES = (0, 1, 1, 2, 2, 3, 3, 4, 6)
-TRIES = 15
+TRIES, ENOUGH = 40, 15  # the first for operators of which few shapes are legal
 Shapes = dict[str, list[list[int]]]
 
 
@@ -356,7 +356,9 @@ TOLD_BY_WORKERS = {
 def test_known_shapes_are_refused_when_the_op_is_written_or_they_run(operator: Operator):
     random, ran = Random(operator.type), 0
     cases = [arguments_of(operator, case) for _, case in cases_of(operator, Case, GradCheck)]
-    for _ in range(TRIES):
+    for tried in range(TRIES):
+        if ran and tried >= ENOUGH:
+            break
         case = random.choice(cases)
         shapes = shapes_at_random(operator, {name: [list(item.shape) for item in items] for name, items in case.tensors.items()}, random)
         arguments = legal(operator, case, shapes, attributes_at_random(operator, case.attributes, random))
