@@ -5,7 +5,7 @@ import socket
 from collections.abc import Sequence
 from pathlib import Path
 
-from processes import become, fork
+from processes import become, end_of, fork
 
 __all__ = ["run_by_workers"]
 
@@ -19,11 +19,7 @@ def run_by_workers(folders: Sequence[Path], *words: str) -> tuple[list[int | Non
     processes = [
         fork(_run, folder, folder.with_suffix(".printed"), common | {"RANK": str(rank)}, words) for rank, folder in enumerate(folders)
     ]
-    for process in processes:
-        process.join(120)
-        if process.exitcode is None:
-            process.kill()
-    return [process.exitcode for process in processes], [folder.with_suffix(".printed").read_text() for folder in folders]
+    return list(end_of(processes)), [folder.with_suffix(".printed").read_text() for folder in folders]
 
 
 def _run(folder: Path, printed: Path, environment: dict[str, str], words: Sequence[str]) -> None:

@@ -7,6 +7,8 @@ import runpy
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import types
 from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.context import ForkServerProcess
@@ -16,7 +18,7 @@ import torch
 
 import oarlock
 
-__all__ = ["become", "fork", "run_forked", "run_module", "run_oarlock", "run_python", "run_script"]
+__all__ = ["become", "end_of", "fork", "run_forked", "run_module", "run_oarlock", "run_python", "run_script"]
 
 INSTALLED = str(Path(oarlock.__file__).parent.parent)
 OURS = ("PYTHON", "PYTEST", "COV", "FORCE_COLOR", "PY_COLORS", "GITHUB_ACTIONS")  # what another process does not inherit
@@ -39,26 +41,36 @@ def run_forked(code: str, folder: Path, *arguments: object) -> str:
 def _run_forked(code: str, folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     with tempfile.TemporaryDirectory() as shown:
         paths = [Path(shown) / name for name in ("output", "errors")]
+        for path in paths:
+            path.touch()
         process = fork(_run_code, code, folder, list(map(str, arguments)), _environment(), paths)
-        process.join()
-        return subprocess.CompletedProcess(arguments, process.exitcode, *(path.read_text() for path in paths))
+        (status,) = end_of([process], 300.0)
+        return subprocess.CompletedProcess(arguments, status, *(path.read_text() for path in paths))
 
 
 def _run_code(code: str, folder: Path, arguments: list[str], environment: Mapping[str, str], printed: Sequence[Path]) -> None:
     os.chdir(folder)
     become(arguments, environment, printed)
-    sys.path[:] = ["", INSTALLED, *(path for path in sys.path if path.startswith((sys.prefix, sys.base_prefix)))]  # none of the tests
+    sys.path[:] = [
+        "",
+        INSTALLED,
+        *(path for path in sys.path if path.startswith((sys.prefix + os.sep, sys.base_prefix + os.sep))),
+    ]  # none of the tests
     sys.modules["__main__"] = types.ModuleType("__main__")
     try:
         exec(compile(code, "<string>", "exec"), vars(sys.modules["__main__"]))
     finally:
+        threading._shutdown()  # as Python does: it waits for threads, and then
         atexit._run_exitfuncs()  # which a process of `multiprocessing` leaves out
 
 
 def become(arguments: list[str], environment: Mapping[str, str], printed: Sequence[Path]) -> None:
-    """Take the arguments and the environment of another process, and files in place of its output and its errors."""
+    """Take the arguments and the environment of another process, no input, and files in place of its output and its errors."""
     os.environ.clear()
     os.environ.update(environment)
+    if threads := environment.get("OMP_NUM_THREADS"):  # which PyTorch read when the server began
+        torch.set_num_threads(int(threads))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for number, path in enumerate(printed, start=1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND), number)
     sys.argv = arguments
@@ -78,6 +90,19 @@ def fork(target: Callable[..., None], *arguments: object) -> ForkServerProcess:
     process = context.Process(target=target, args=arguments)
     process.start()
     return process
+
+
+def end_of(processes: Sequence[ForkServerProcess], seconds: float = 120.0) -> list[int | None]:
+    """The exit codes of processes, none of which may take longer: those that do are killed, and the test fails."""
+    until = time.monotonic() + seconds
+    for process in processes:
+        process.join(max(0.0, until - time.monotonic()))
+    hanging = [process for process in processes if process.is_alive()]
+    for process in hanging:
+        process.kill()
+        process.join()
+    assert not hanging, f"{len(hanging)} of {len(processes)} processes did not end in {seconds:.0f} s"
+    return [process.exitcode for process in processes]
 
 
 def run_script(script: Path, arguments: list[str], environment: Mapping[str, str], printed: Path) -> None:

@@ -199,7 +199,7 @@ def tree_of(file: str) -> ast.Module:
 def statements(node: ast.AST) -> Iterator[ast.stmt]:
     """Those inside, however deep, but for what is for type checkers alone; expressions, which are most of a tree, are not gone through."""
     for field in ("body", "orelse", "finalbody", "handlers", "cases"):
-        if field == "body" and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        if field == "body" and isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
             continue
         for inner in getattr(node, field, ()):
             if isinstance(inner, ast.stmt):

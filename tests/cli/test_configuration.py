@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy
 import pytest
 import torch
-from processes import INSTALLED, run_oarlock
+from processes import INSTALLED, run_module, run_oarlock
 
 import oarlock as ol
 from oarlock.training.run_folder import load_run
@@ -291,7 +291,7 @@ def test_a_command_that_is_killed_is_resumed_to_the_bits_of_one_that_is_not(plac
         time.sleep(0.01)
     started.kill()
     assert started.wait() == -signal.SIGKILL, "it ended before"
-    assert run_oarlock(place, "resume", "runs/killed").stdout.splitlines()[-1].startswith("Next: oarlock evaluate runs/killed")
+    assert run_module(place, "resume", "runs/killed").stdout.splitlines()[-1].startswith("Next: oarlock evaluate runs/killed")
     assert run_oarlock(place, *how, "--run", "runs/whole", "--quiet").stdout == ""
     assert alike(Path("runs/whole"), Path("runs/killed"))
 

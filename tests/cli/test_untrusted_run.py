@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy
 import pytest
 from classifiers import small_classifier, small_rows
-from processes import run_oarlock, run_python
+from processes import run_module, run_python
 
 import oarlock as ol
 from oarlock.cli import main, output_file, untrusted_run
@@ -147,7 +147,7 @@ print(resource.getrlimit(resource.RLIMIT_NOFILE))
 
 def test_a_strangers_model_is_run_and_only_the_parent_writes(folder, tmp_path, facts):
     output = tmp_path / "predicted.npy"
-    ended = run_oarlock(folder, "infer", "model.safetensors", "--untrusted", "--data", "rows.npz", "--output", output)
+    ended = run_module(folder, "infer", "model.safetensors", "--untrusted", "--data", "rows.npz", "--output", output)
     note = "note: this system gives no network of its own to a process, so the child had this one's\n"
     assert (ended.returncode, ended.stderr) == (0, "" if facts["alone"] else note)
     assert ended.stdout == f"saved {output}\npredict  float32[16000, 4]\nsquare  float32[16000, 4]\n"

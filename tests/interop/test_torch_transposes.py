@@ -124,7 +124,7 @@ def test_transposes_that_something_depends_on_are_done(name):
     require_alike(module, model)
 
 
-@pytest.mark.parametrize("name", [name for name in CANCELLED | DONE if name != LONG])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] if name == LONG else []) for name in CANCELLED | DONE])
 def test_sizes_that_a_run_tells_stay_so(name):
     module = Module((CANCELLED | DONE)[name])
     model = ol.from_torch(module, X, dynamic="n")

@@ -14,7 +14,6 @@ def test_a_broken_rule_is_noticed(file):
     assert is_caught(next(fault for fault in FAULTS if fault.file == file))
 
 
-@pytest.mark.slow
 def test_a_faithful_copy_passes():
     assert not is_caught(without_fault(("proto",)))
 

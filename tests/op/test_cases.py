@@ -1,6 +1,7 @@
 """Every operator, at every case that it states: what it gives, its types, its file, and what it refuses."""
 
 from collections.abc import Callable
+from zlib import crc32
 
 import pytest
 import torch
@@ -41,10 +42,10 @@ def test_every_operator_has_a_case(operator: Operator):
 
 @pytest.mark.parametrize(
     "operator",
-    [pytest.param(operator, id=operator.type, marks=[pytest.mark.slow] if number % 3 else []) for number, operator in enumerate(FORWARD)],
+    [pytest.param(each, id=each.type, marks=[pytest.mark.slow] if crc32(each.type.encode()) % 2 else []) for each in FORWARD],
 )
 def test_an_operator_of_ours_passes_what_users_hold_theirs_to(operator: Operator):
-    """Its gradients and their gradients are what differences give, among the rest."""
+    """Its gradients and their gradients are what differences give, among the rest. Half of the operators are slow tests."""
     check_operator(operator)
 
 

@@ -1,4 +1,4 @@
-"""Every gradient, of gradient operators too: against central differences, and against PyTorch's own."""
+"""Every gradient against PyTorch's own, and those of gradient operators against central differences; test_cases.py has the others."""
 
 from collections.abc import Callable
 

@@ -54,7 +54,6 @@ def test_a_fault_is_caught_within_sixty_programs(name):
     assert caught.programs is not None, caught.reason
 
 
-@pytest.mark.slow
 def test_a_faithful_copy_catches_nothing():
     assert catch(None, ROOT, seed=0, count=3) == Caught(None, "no check of 3 programs fails")
 

@@ -16,7 +16,7 @@ import numpy
 import pytest
 import safetensors.torch
 import torch
-from processes import run_oarlock
+from processes import run_module, run_oarlock
 from typer.testing import CliRunner
 
 import oarlock as ol
@@ -309,7 +309,7 @@ def test_the_command_draws_curves_in_the_terminal_or_into_a_file(run, tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the limits of the child are those of Linux")
 def test_a_stranger_s_folder_is_read_in_a_child(run, tmp_path):
-    done = run_oarlock(tmp_path, "report", "pictures", "--untrusted", "--out", "page.html")
+    done = run_module(tmp_path, "report", "pictures", "--untrusted", "--out", "page.html")
     assert done.returncode == 0, done.stderr
     assert "Rows of the validation data, and the prediction after step 9." in Page((tmp_path / "page.html").read_text()).text
     (run / "program.txt").unlink()

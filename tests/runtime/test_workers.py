@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy
 import pytest
 import torch
-from processes import fork, run_script
+from processes import end_of, fork, run_script
 from torch.distributed import HashStore
 
 import oarlock as ol
@@ -33,9 +33,8 @@ def results_of(folder: Path, count: int, *arguments: str) -> list[dict[str, nump
     printed = [folder / f"{rank}.printed" for rank in range(len(environments))]
     given = [str(folder), *arguments]
     processes = [fork(run_script, SCRIPT, given, each, path) for each, path in zip(environments, printed, strict=True)]
-    for process, path in zip(processes, printed, strict=True):
-        process.join(120)
-        assert process.exitcode == 0, path.read_text()
+    for status, path in zip(end_of(processes), printed, strict=True):
+        assert status == 0, path.read_text()
     return [dict(numpy.load(folder / f"{rank}.npz")) for rank in range(len(processes))]
 
 

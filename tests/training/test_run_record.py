@@ -216,6 +216,13 @@ def test_a_folder_of_checkpoints_that_leads_to_itself_has_none(tmp_path):
     assert find_latest(tmp_path / "checkpoints") is None
 
 
+@pytest.mark.skipif(not hasattr(os, "symlink"), reason="there are no links")
+def test_a_checkpoint_that_leads_to_itself_does_not_hide_the_others(tmp_path):
+    (tmp_path / "step-000000003").mkdir()
+    (tmp_path / "step-000000009").symlink_to("step-000000009")
+    assert list(find_checkpoints(tmp_path)) == [3]
+
+
 def test_a_folder_that_is_made_while_it_is_looked_for_has_no_checkpoints(tmp_path, monkeypatch):
     """The first of several workers makes it, while the others look."""
     scan = os.scandir

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy
 import pytest
 import torch
-from processes import fork, run_script
+from processes import end_of, fork, run_script
 from thread_workers import run_together, train_together
 from worker_failures.jobs import steps_in
 
@@ -22,19 +22,21 @@ SCRIPT = Path(__file__).parent / "together_script.py"
 
 
 def start(folder: Path, count: int, *options: str, fatal_step: int = 0) -> list[int]:
-    """Run the script by so many workers; return how each ended."""
+    """Run the script by so many workers, or by a process alone where none are counted; return how each ended."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         port = str(listening.getsockname()[1])
-    common = os.environ | {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": "1"}
-    printed = [folder.with_suffix(f".{rank}.printed") for rank in range(count)]
+    common = os.environ | {"OMP_NUM_THREADS": "1"}
+    workers = common | {"WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    environments = [workers | {"RANK": str(rank)} for rank in range(count)] or [common]
+    printed = [folder.with_suffix(f".{rank}.printed") for rank in range(len(environments))]
     given = [str(folder), str(fatal_step), *options]
-    processes = [fork(run_script, SCRIPT, given, common | {"RANK": str(rank)}, printed[rank]) for rank in range(count)]
-    for process, path in zip(processes, printed, strict=True):
-        process.join(120)
-        if process.exitcode and not fatal_step:
+    processes = [fork(run_script, SCRIPT, given, each, path) for each, path in zip(environments, printed, strict=True)]
+    ended = end_of(processes)
+    for status, path in zip(ended, printed, strict=True):
+        if status and not fatal_step:
             pytest.fail(path.read_text())
-    return [process.exitcode for process in processes]
+    return ended
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +59,7 @@ def values_of(folder: Path) -> dict[str, numpy.ndarray]:
 
 
 def test_two_workers_have_the_parameters_and_the_history_of_one(unbroken, tmp_path):
-    start(tmp_path / "alone", 1)
+    assert start(tmp_path / "alone", 0) == [0]
     alone, together = values_of(tmp_path / "alone"), values_of(unbroken)
     assert alone.keys() == together.keys()
     for name, value in alone.items():

@@ -15,10 +15,12 @@ def unbroken(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.slow  # test_together.py has a worker that is killed, too
+MORE = Failure("kill", 0, "step", 8), Failure("kill", 0, "save", 6)
+
+
 @pytest.mark.parametrize(
     "failure",
-    [Failure("kill", 0, "step", 8), Failure("kill", 1, "save", 3), Failure("kill", 0, "save", 6)],
+    [Failure("kill", 1, "save", 3), *(pytest.param(more, marks=pytest.mark.slow) for more in MORE)],
     ids=lambda failure: str(failure).replace(" ", "_"),
 )
 def test_a_job_whose_worker_is_killed_goes_on_to_the_same_bits(failure, unbroken, tmp_path):

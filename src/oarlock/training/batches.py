@@ -129,8 +129,8 @@ class Batches:
                 yield self._batch(epoch, number, self.batch(order, number, epoch))
 
     def _in_bulk(self, step: int) -> Generator[Batch, None, None]:
-        """Those of `_by_one`, gathered many at a time, of several epochs where these are short: but no more ahead than were taken so far,
-        since the run may be short too.
+        """Those of `_by_one`, gathered many at a time, of several epochs where these are short: but no more ahead than an epoch, or than
+        were taken so far, since the run may be short too.
         """
         made: list[Batch] = []
         taken = 0

@@ -59,7 +59,6 @@ READY = b"ready"  # the first thing that a process says, once it has the lock
 NAME = re.compile(r"step-(\d{1,18})")
 UNFINISHED = ".unfinished-"
 PARTS = f"{UNFINISHED}parts-"
-_NO_FOLDER = errno.ENOENT, errno.ENOTDIR, errno.ELOOP
 _ABOUT = ".manifest"  # after the name of a part, whose entry it holds
 TO_COME = 20.0  # seconds for the parts of other workers, once all else is written: less than an exchange waits for a worker
 _LOOKS = 500  # milliseconds between two looks whether the trainer lives: a child of it may hold the channel open
@@ -260,12 +259,13 @@ def _entry(data: bytes | memoryview) -> dict[str, object]:
 def find_checkpoints(folder: str) -> dict[int, str]:
     """The checkpoints in a folder by their steps, the oldest first; whole ones, or broken since."""
     try:
-        with os.scandir(folder) as entries:
-            found = {int(match[1]): entry.path for entry in entries if (match := NAME.fullmatch(entry.name)) and entry.is_dir()}
+        entries = os.scandir(folder)
     except OSError as error:
-        if error.errno not in _NO_FOLDER:
+        if error.errno != errno.ENOENT and os.path.isdir(folder):  # who looks may be a worker, and another makes it meanwhile
             raise
         return {}
+    with entries:
+        found = {int(match[1]): entry.path for entry in entries if (match := NAME.fullmatch(entry.name)) and os.path.isdir(entry)}
     return dict(sorted(found.items()))
 
 
