@@ -115,15 +115,20 @@ def test_many_tensors_at_once_without_the_names():
         torch.testing.assert_close(mine, its)
 
 
-def test_products_of_integers_without_the_name(monkeypatch):
+@pytest.mark.parametrize("has_instructions", [False, True])
+@pytest.mark.parametrize("columns", [1, 70, 1024, 1025, 5000])
+def test_products_of_integers_are_exact_with_instructions_for_them_and_without(columns, has_instructions, monkeypatch):
+    if private._int_mm is None and has_instructions:
+        pytest.skip("PyTorch has no such product")
+    monkeypatch.setattr(private, "_HAS_INT8", has_instructions)
     generator = torch.Generator().manual_seed(5)
-    x, y = (torch.randint(-127, 128, shape, generator=generator, dtype=torch.int8) for shape in ((3, 70), (70, 5)))
-    assert torch.equal(private._multiply_int8(x, y), private.multiply_int8(x, y))
-    assert torch.equal(private.multiply_int8(x, y).double(), x.double() @ y.double())
+    x, y = (torch.randint(-128, 128, shape, generator=generator, dtype=torch.int8) for shape in ((3, columns), (columns, 5)))
+    x[0], y[:, 0] = -128, -128  # the largest sum that there may be
+    found = private.multiply_int8(x, y)
+    assert found.dtype == torch.int32
+    assert torch.equal(found.double(), x.double() @ y.double())
     for empty in (private.multiply_int8(x[:0], y), private.multiply_int8(x[:, :0], y[:0])):
         assert (empty.dtype, empty.count_nonzero().item()) == (torch.int32, 0)
-    monkeypatch.setattr(private, "_int_mm", None)
-    assert torch.equal(private.multiply_int8(x, y), private._multiply_int8(x, y))
 
 
 @pytest.mark.parametrize("nesterov", [False, True])
