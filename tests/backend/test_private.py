@@ -124,6 +124,7 @@ def test_products_of_integers_are_exact_with_instructions_for_them_and_without(c
     generator = torch.Generator().manual_seed(5)
     x, y = (torch.randint(-128, 128, shape, generator=generator, dtype=torch.int8) for shape in ((3, columns), (columns, 5)))
     x[0], y[:, 0] = -128, -128  # the largest sum that there may be
+    x[1], y[:, 1] = 127, 127  # the largest whose products are odd: beyond 2 ** 24 float32 has no odd numbers
     found = private.multiply_int8(x, y)
     assert found.dtype == torch.int32
     assert torch.equal(found.double(), x.double() @ y.double())
