@@ -50,4 +50,6 @@ def _table(plan: Plan) -> str:
     ]
     held = [f"# {name:<25} {op.writes[0].type_text}" for name, op in plan.constants.items()]
     lines = ["# The passes, and how often each applied:", *passes] if passes else ["# No passes."]
+    checked = [f"# {check}" for check in plan.fed_checks]
+    lines += ["# Sizes that are checked when they are fed:", *checked] if checked else []
     return "\n".join([*lines, *(["# Held from one run to the next:", *held] if held else [])]) + "\n\n"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from oarlock.errors import ShapeError
-from oarlock.ir.size import Shape, Size, add, divide, floor_divide, format_shape, is_same, multiply, product, sum_of, whole
+from oarlock.ir.size import Shape, Size, add, can_be_equal, divide, floor_divide, format_shape, is_same, multiply, product, sum_of, whole
 
 __all__ = [
     "broadcast_shape",
@@ -11,6 +11,7 @@ __all__ = [
     "differ",
     "filled_shape",
     "may_be",
+    "may_be_broadcast",
     "range_within",
     "require_at_most",
     "require_axes",
@@ -28,13 +29,22 @@ _MOST_STEPS = 2**31 - 1  # with which PyTorch's kernels count without overflow
 
 
 def differ(left: Size, right: Size) -> bool:
-    """Whether two sizes are known to be different: a symbol may turn out to be any number."""
-    return isinstance(left, int) and isinstance(right, int) and left != right
+    """Return whether two sizes are known to be different, whatever their symbols are: 3 and 4, `n` and `n+1`, `2*n` and 3."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left != right
+    return not can_be_equal(left, right)
 
 
 def may_be(left: Size, right: Size) -> bool:
-    """Whether two sizes may be one: a number and a symbol may turn out equal, two symbols are one or differ."""
-    return left == right or isinstance(left, int) != isinstance(right, int) or is_same(left, right)
+    """Return whether two sizes may be one: a number and a symbol may turn out equal, two symbols are one or differ."""
+    if left == right:
+        return True
+    return can_be_equal(left, right) if isinstance(left, int) != isinstance(right, int) else is_same(left, right)
+
+
+def may_be_broadcast(left: Size, right: Size) -> bool:
+    """Return whether two sizes may broadcast: they may be one, or one of them may be 1."""
+    return may_be(left, right) or may_be(left, 1) or may_be(right, 1)
 
 
 def require_same(left: Size, right: Size, message: str, *parts: object) -> None:
@@ -85,7 +95,7 @@ def filled_shape(shape: Shape, wanted: Shape) -> Shape:
 def require_broadcast(shape: Shape, to: Shape) -> None:
     """Raises ShapeError where `shape` is known not to broadcast to the shape `to`."""
     pairs = zip(shape[::-1], to[::-1], strict=False)
-    if len(shape) > len(to) or any(size != 1 and differ(size, wanted) for size, wanted in pairs):
+    if len(shape) > len(to) or any(differ(size, 1) and differ(size, wanted) for size, wanted in pairs):
         raise ShapeError(f"{format_shape(shape)} does not broadcast to {format_shape(to)}")
 
 
@@ -94,7 +104,7 @@ def broadcast_shape(left: Shape, right: Shape) -> Shape:
     rank = max(len(left), len(right))
     sizes: list[Size] = []
     for one, other in zip((1,) * (rank - len(left)) + left, (1,) * (rank - len(right)) + right, strict=True):
-        if one != 1 != other and not may_be(one, other):
+        if one != 1 != other and not (may_be(one, other) or (isinstance(one, int) != isinstance(other, int) and may_be_broadcast(one, other))):
             raise ShapeError(f"{format_shape(left)} and {format_shape(right)} do not broadcast: {one} and {other} are different sizes")
         sizes.append(other if one == 1 or (isinstance(other, int) and other != 1) else one)
     return tuple(sizes)

@@ -5,6 +5,7 @@ sizes computed in different ways are the same size exactly when their spellings 
 arithmetic cannot express as a polynomial, a floor division, becomes a name of its own: `(h-3)//2`.
 """
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -16,6 +17,7 @@ __all__ = [
     "Shape",
     "Size",
     "add",
+    "can_be_equal",
     "divide",
     "evaluate",
     "floor_divide",
@@ -121,6 +123,22 @@ def whole(size: Size) -> Size:
 def is_same(left: Size, right: Size) -> bool:
     """Whether two sizes are one number whatever the symbols are, as far as `whole` shows it."""
     return left == right or whole(left) == whole(right)
+
+
+def can_be_equal(left: Size, right: Size) -> bool:
+    """Return whether two sizes are equal for some values of their names, which are whole numbers from 0.
+
+    False is certain: `n+1` and `n`, `2*n` and 3, `n+5` and 3. Where it is not certain, True.
+    """
+    difference = _nonzero(_plus(_parse(left), _times({(): -1}, _parse(right))))
+    rest = difference.pop((), 0)
+    if not rest:
+        return True
+    if any(factor.startswith("(") for factors in difference for factor in factors):
+        return bool(difference)  # a division may be negative
+    if all(coefficient * rest > 0 for coefficient in difference.values()):
+        return False
+    return rest % math.gcd(*difference.values()) == 0
 
 
 def _whole(polynomial: _Polynomial) -> _Polynomial:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from oarlock.ir.operation import Op
 from oarlock.registry.declaration import Operator
+from oarlock.registry.size_check import leaves_sizes_to_values
 
 __all__ = ["OwnValues", "checks_values", "trusts", "unchecked"]
 
@@ -49,5 +50,5 @@ def trusts(operator: Operator, op: Op) -> bool:
 
 
 def checks_values(operator: Operator, op: Op) -> bool:
-    """Whether values, not only shapes, can make the kernel of `op` raise."""
-    return operator.checks_values and not trusts(operator, op)
+    """Whether values can make `op` fail: its kernel refuses some, or they decide on sizes that its contract needs."""
+    return (operator.checks_values and not trusts(operator, op)) or leaves_sizes_to_values(operator, op)

@@ -31,8 +31,8 @@ from typing import NamedTuple
 
 from oarlock.errors import DeclarationError, DTypeError, ShapeError
 from oarlock.ir.dtype import DType
-from oarlock.ir.shape_rules import require_axes
-from oarlock.ir.size import Shape, Size, add, format_shape, rename
+from oarlock.ir.shape_rules import may_be, may_be_broadcast, require_axes
+from oarlock.ir.size import Shape, Size, add, can_be_equal, format_shape, rename
 from oarlock.registry.dtype_class import bind_dtype, find_dtype, is_dtype_text
 
 __all__ = [
@@ -133,6 +133,7 @@ class Binding:
     dtypes: dict[str, DType] = field(default_factory=dict)
     shapes: dict[str, Shape] = field(default_factory=dict)  # of single-tensor slots, whole
     source: dict[str, str] = field(default_factory=dict)  # the slot that a name was first bound by
+    is_proved: bool = True  # whether the names of sizes show that they fit, whatever numbers they stand for
 
 
 @dataclass(frozen=True)
@@ -222,11 +223,13 @@ def _bind_group(axis: Axis, sizes: Shape, slot: Slot, binding: Binding) -> None:
         return
     first = binding.source[axis.name]
     if axis.kind == "broadcast":
-        binding.groups[axis.name] = _broadcast(known, sizes, first, slot.name)
+        binding.groups[axis.name] = _broadcast(known, sizes, first, slot.name, binding)
         return
     if len(known) != len(sizes):
         raise ShapeError(f"{axis} is {format_shape(known)} in {first} but {format_shape(sizes)} in {slot.name}")
-    binding.groups[axis.name] = tuple(_same_size(str(axis), a, b, first, slot.name) for a, b in zip(known, sizes, strict=True))
+    binding.groups[axis.name] = tuple(
+        _same_size(str(axis), a, b, first, slot.name, binding) for a, b in zip(known, sizes, strict=True)
+    )
 
 
 def _bind_size(axis: Axis, size: Size, slot: Slot, binding: Binding) -> None:
@@ -234,35 +237,41 @@ def _bind_size(axis: Axis, size: Size, slot: Slot, binding: Binding) -> None:
         binding.sums[axis.name] = add(binding.sums.get(axis.name, 0), size)
         return
     if axis.name.isdigit():
-        _same_size("a dimension", int(axis.name), size, "the signature", slot.name)
+        _same_size("a dimension", int(axis.name), size, "the signature", slot.name, binding)
         return
     if size == 0 and (axis.name.endswith("+1") or axis.name in slot.filled):
         raise ShapeError(f"{slot.name} has the size 0, where {axis.name} is at least 1")
+    if isinstance(size, str) and (axis.name.endswith("+1") or axis.name in slot.filled) and can_be_equal(size, 0):
+        binding.is_proved = False
     if axis.name.endswith("+1"):
         binding.beside[axis.name.removesuffix("+1")] = add(size, -1)
         return
     first = binding.source.setdefault(axis.name, slot.name)
     known = binding.sizes.get(axis.name, size)
-    binding.sizes[axis.name] = _same_size(f"dimension {axis.name}", known, size, first, slot.name)
+    binding.sizes[axis.name] = _same_size(f"dimension {axis.name}", known, size, first, slot.name, binding)
 
 
-def _same_size(what: str, a: Size, b: Size, first: str, second: str) -> Size:
-    """The one size that `a` and `b` are. A number and a symbol may turn out equal: the run checks."""
+def _same_size(what: str, a: Size, b: Size, first: str, second: str, binding: Binding) -> Size:
+    """Return the one size that `a` and `b` are. A number and a symbol may turn out equal: the run checks."""
     if a == b:
         return a
-    if isinstance(a, int) != isinstance(b, int):
+    if isinstance(a, int) != isinstance(b, int) and may_be(a, b):
+        binding.is_proved = False
         return a if isinstance(a, int) else b
     raise ShapeError(f"{what} is {a} in {first} but {b} in {second}")
 
 
-def _broadcast(a: Shape, b: Shape, first: str, second: str) -> Shape:
+def _broadcast(a: Shape, b: Shape, first: str, second: str, binding: Binding) -> Shape:
     sizes: list[Size] = []
     for back in range(max(len(a), len(b)), 0, -1):
         left = a[-back] if back <= len(a) else 1
         right = b[-back] if back <= len(b) else 1
         if left == 1 or right == 1:
             sizes.append(right if left == 1 else left)
-        elif left == right or isinstance(left, int) != isinstance(right, int):
+        elif left == right:
+            sizes.append(left)
+        elif isinstance(left, int) != isinstance(right, int) and may_be_broadcast(left, right):
+            binding.is_proved = False
             sizes.append(left if isinstance(left, int) else right)
         else:
             raise ShapeError(
@@ -307,6 +316,8 @@ def _without(text: str, binding: Binding, attributes: Mapping[str, object]) -> S
     if shape is None:
         return None
     left_out = require_axes(shape, axis, owner, name)  # type: ignore[arg-type]
+    if "!" in text and any(isinstance(shape[number], str) and can_be_equal(shape[number], 0) for number in left_out):
+        binding.is_proved = False
     if "!" in text and any(shape[number] == 0 for number in left_out):
         where = "" if axis is None else f" along {name} {axis}"
         raise ShapeError(f"{owner} has no element{where}, where there must be one")

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import torch
 
 from oarlock.errors import LimitError
-from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.size import evaluate
 from oarlock.registry.declaration import Operator
 from oarlock.registry.signature import TensorType
-from oarlock.registry.told_attributes import numbers_in, shapes_of
+from oarlock.registry.size_check import infer_from_numbers
+from oarlock.registry.told_attributes import shapes_of
 from oarlock.registry.told_size import find_told_size
 from oarlock.tensor.dtype import from_torch
 from oarlock.tensor.stacks import Stack, leaves
@@ -114,21 +114,10 @@ def _expected(
                     sizes |= {size: actual for size, actual in zip(var.shape or (), value.shape, strict=False) if isinstance(size, str)}
         return [(var.dtype, [evaluate(size, sizes) for size in var.shape or ()]) for var in op.writes]
     types = {slot: [TensorType(_dtype(value), tuple(value.shape)) for value in values] for slot, values in given.items()}  # type: ignore
-    inferred = operator.infer(types, _with_numbers(op, operator, attributes, given), lambda: "?")
-    shapes = [(type.dtype, type.shape or ()) for types in inferred.values() for type in types]
-    return [(dtype, [size if isinstance(size, int) else None for size in shape]) for dtype, shape in shapes]
-
-
-def _with_numbers(
-    op: Op, operator: Operator, attributes: Mapping[str, object], given: Mapping[str, Sequence[Stack]]
-) -> Mapping[str, object]:
-    """The attributes with the numbers that the inputs tell for the symbols in them; a symbol that a kernel finds by itself is -1."""
-    held = dict(attributes)
-    for name in operator.told_attributes.keys() & held.keys():
-        shapes = [getattr(value, "shape", ()) for values in given.values() for value in values]
-        found = numbers_in(held[name], shapes_of(op, operator), shapes)  # type: ignore[arg-type]
-        held[name] = Sizes(-1 if isinstance(size, str) else size for size in found)
-    return held
+    shapes = [getattr(value, "shape", ()) for values in given.values() for value in values]
+    inferred = infer_from_numbers(operator, types, attributes, shapes_of(op, operator), shapes)
+    found = [(type.dtype, type.shape or ()) for types in inferred.values() for type in types]
+    return [(dtype, [size if isinstance(size, int) else None for size in shape]) for dtype, shape in found]
 
 
 def _dtype(value: torch.Tensor) -> DType:

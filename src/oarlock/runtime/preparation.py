@@ -9,10 +9,12 @@ import torch
 from oarlock.errors import ScopeError
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
+from oarlock.ir.size import told
 from oarlock.ir.traversal import needed_ops
 from oarlock.passes.pipeline import optimize
 from oarlock.passes.places import places_named, write_moves
 from oarlock.registry.collective import exchanged
+from oarlock.registry.size_check import SizeCheck, fed_sizes, find_size_checks
 from oarlock.runtime import recording
 from oarlock.runtime.context import Context
 from oarlock.runtime.declaration_check import require_declared
@@ -31,6 +33,7 @@ from oarlock.runtime.value import is_dense, to_numpy
 
 __all__ = ["Prepared", "Values"]
 
+_MOST_FITTING = 1024  # shapes of inputs
 _MAX_DEPTH = 9  # of blocks in a plan; each may take two levels of Python's twenty
 
 Values = list[numpy.ndarray] | list[torch.Tensor]
@@ -81,9 +84,21 @@ class Prepared:
         self.read = {var for op in (*self.ops, *self.tail) for var in op.reads} | {path.var for path in fetched}
         self.stored = [var for var in program.persistables() if var in self.read]
         plain = not any(path.trips for path in fetched) and max(map(_depth, self.ops), default=0) <= _MAX_DEPTH
+        self._fed_checks = self._find_fed_checks()
+        self._fitting: set[tuple[Sequence[int], ...]] = set()  # shapes of the inputs that passed these checks
         # What was fed last, and before that, where types tell all about it: the last batch of an epoch may be smaller than the others.
         self._accepted: tuple[_Accepted, ...] = ()
         self.plan = self._plan(passes, places, poison=poison, backend=backend) if plain and passes is not None else None
+
+    def _find_fed_checks(self) -> list[SizeCheck]:
+        """The checks of sizes that the inputs decide, in the order of the ops."""
+        fed = fed_sizes(self.program, self.read)
+        return [check for check in find_size_checks([*self.ops, *self.tail], self.interpreter.catalogue).values() if check.follows_from(fed)]
+
+    def _value_checks(self, program: Program, ops: Sequence[Op]) -> dict[Op, SizeCheck]:
+        """The checks of sizes that values decide, for `ops` of a copy of the program."""
+        fed = fed_sizes(program, [program.main.vars[var.name] for var in self.program.main.inputs if var in self.read])
+        return {op: check for op, check in find_size_checks(ops, self.interpreter.catalogue).items() if not check.follows_from(fed)}
 
     @property
     def writes(self) -> bool:
@@ -132,6 +147,8 @@ class Prepared:
             applied,
             devices=[device_of(place) for place in places],
             places={op: place for op, place in found.items() if place},
+            size_checks=self._value_checks(copy, ops),
+            fed_checks=[str(check) for check in self._fed_checks],
             poison=poison,
             backend=backend,
         )
@@ -207,13 +224,29 @@ class Prepared:
                     found.value = value.to(device)
 
     def _check(self, feed: Mapping[str, object], context: Context) -> dict[str, torch.Tensor]:
-        """The tensors to start with. Raises FeedError."""
+        """The tensors to start with. Raises FeedError, and ShapeError where an op cannot take sizes of theirs."""
         tensors = check_feed(self.program, feed, self.read, context.place, context.scope)
+        if self._fed_checks:
+            self._check_sizes(tensors)
         device = device_of(context.place)
         plain = all(isinstance(value, torch.Tensor) and value.device == device for value in feed.values())
         if plain and feed.keys() == tensors.keys() and all(var.row_splits_of is None for var in self.program.main.inputs):
             self._accepted = ((tuple(feed), TensorGuard([tensors[name] for name in feed])), *self._accepted[:1])
         return tensors
+
+    def _check_sizes(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        """Raise ShapeError where an op cannot take the sizes of the inputs. Sizes that fit are remembered."""
+        shapes = tuple(tensor.shape for tensor in tensors.values())
+        if shapes in self._fitting:
+            return
+        sizes: dict[str, int] = {}
+        for name, tensor in tensors.items():
+            sizes |= told(self.program.main.vars[name].shape or (), tensor.shape)
+        for check in self._fed_checks:
+            check(*check.evaluate(sizes))
+        if len(self._fitting) >= _MOST_FITTING:
+            self._fitting = set()
+        self._fitting.add(shapes)
 
     def recognizes(self, feed: Mapping[str, object]) -> TypeGuard[Mapping[str, torch.Tensor]]:
         """Whether what is fed are tensors of types that were fed lately, in that order; where not, it takes a closer look."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from types import MappingProxyType
 
 import torch
 
@@ -14,6 +15,7 @@ from oarlock.ir.size import Size, linear, names_in
 from oarlock.ir.var import Var
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.signature import Slot
+from oarlock.registry.size_check import SizeCheck
 from oarlock.registry.told_attributes import asks_inputs, shapes_of
 from oarlock.runtime.plan import calls, control_flow, loop_support
 from oarlock.runtime.plan.asked_sizes import asked_sizes, symbolic_sizes, symbols_of
@@ -44,6 +46,7 @@ class Emitter:
         numbers: Numbers,
         devices: Sequence[torch.device],
         places: Mapping[Op, int],
+        size_checks: Mapping[Op, SizeCheck] = MappingProxyType({}),
         *,
         poison: bool = False,
     ):
@@ -53,6 +56,7 @@ class Emitter:
         self.place = 0  # the number of that at which the ops run that are written now
         self._devices = devices
         self._places = places
+        self._size_checks = size_checks
         self._poison = poison
         self._shapes: dict[Var, str] = {}  # values that are gone, whose shapes were kept
         self._sizes: dict[str, str] = {}  # a symbol -> the name of its number
@@ -81,6 +85,7 @@ class Emitter:
                 continue
             with self._at(self._places.get(op, self.place)):
                 start = len(self.source.lines)
+                self._check_sizes(op)
                 control_flow.WRITERS.get(op.type, Emitter.call)(self, op)
                 self.source.extend(start, op)
             for var in op.writes:
@@ -89,6 +94,15 @@ class Emitter:
             self._drop(line.liveness, number)
         self.lines.pop()
         self._names -= added
+
+    def _check_sizes(self, op: Op) -> None:
+        """Write the call that refuses sizes, which values decide, that `op` cannot take."""
+        check = self._size_checks.get(op)
+        if check is None or op in self.lines[-1].cut:  # a piece has the size that the op names
+            return
+        vars = (var for slot in self.catalogue.get(op.type).signature.inputs for var in op.inputs.get(slot.name, ()))
+        shapes = ("()" if self.numbers.has(var) or self.numbers.constant(var) is not None else self._shape(var) for var in vars)
+        self.source.write(f"{self.source.bind('check_sizes', check)}({', '.join(shapes)})", op)
 
     @property
     def device(self) -> torch.device:

@@ -17,6 +17,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.var import Var
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.own_values import checks_values
+from oarlock.registry.size_check import SizeCheck
 from oarlock.runtime import recording
 from oarlock.runtime.context import Context, KernelContext, draws_done
 from oarlock.runtime.kernel_error import explain
@@ -68,6 +69,9 @@ class Plan:
     and one workspace for each run that there was at a time. Its text is in `text`, and in the tracebacks of what its lines raise; the names
     of the constants, which have no line there, are in `constants`.
     `origin` gives the op of the user's program for those that were in it, `applied` how often each pass did something.
+
+    Before an op with one of `size_checks`, a line compares the sizes of its inputs. `fed_checks` are the other ops whose sizes are checked,
+    when an input of new sizes is fed.
     """
 
     def __init__(
@@ -84,6 +88,8 @@ class Plan:
         *,
         devices: Sequence[torch.device],
         places: Mapping[Op, int] = MappingProxyType({}),
+        size_checks: Mapping[Op, SizeCheck] = MappingProxyType({}),
+        fed_checks: Sequence[str] = (),
         poison: bool = False,
         backend: str | None = None,
     ):
@@ -106,7 +112,7 @@ class Plan:
         if precomputation.kept:
             ops, last = precomputation.left, set()
             line = StraightLine(block, ops, outputs, catalogue)
-        emitter = Emitter(source, catalogue, ops, self._numbers, devices, places, poison=poison)
+        emitter = Emitter(source, catalogue, ops, self._numbers, devices, places, size_checks, poison=poison)
         parameters = [source.name(var) for var in inputs]
         precomputed = [source.name(var) for var in precomputation.kept]
         for op, slot in precomputation.packed:
@@ -149,6 +155,7 @@ class Plan:
         self.lent = find_lent(inputs, over_by, outputs, len(outputs) - len(updates), line.buffers.alias_sets)
         self.applied = dict(applied or {})
         self.constants = emitter.constants
+        self.fed_checks = list(fed_checks)
         self._has_buffers = emitter.has_buffers
         self._idle: list[Workspace] = []  # those that no run has now
         self._origin = dict(origin or {})

@@ -1,0 +1,228 @@
+"""The check of an op's sizes in the run, for the ops whose contract the names of sizes do not prove.
+
+A program is written with symbols. The size `n` beside 4 is accepted, for the two may be equal: an obligation, which the run has to check.
+The check needs no rules of its own. It infers the op once more, from numbers, and on numbers every rule of shapes is definite.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from weakref import WeakKeyDictionary
+
+from oarlock.errors import OarlockError, ShapeError
+from oarlock.ir.attribute import Sizes
+from oarlock.ir.operation import Op
+from oarlock.ir.program import Program
+from oarlock.ir.size import Shape, Size, evaluate, format_shape, linear, names_in, told
+from oarlock.ir.traversal import walk_ops
+from oarlock.ir.var import Var
+from oarlock.registry.call_signature import format_call
+from oarlock.registry.catalogue import Catalogue
+from oarlock.registry.declaration import Operator
+from oarlock.registry.signature import TensorType
+from oarlock.registry.told_attributes import numbers_in
+
+__all__ = ["SizeCheck", "fed_sizes", "find_size_checks", "has_obligations", "infer_from_numbers", "leaves_sizes_to_values", "size_checks_of"]
+
+_MOST_REMEMBERED = 1024  # shapes that one check accepted
+_PRIMES = (101, 103, 107, 109, 113, 127, 131, 137)
+_LARGE = 2**33 + 29  # beyond every number that a program states as a limit
+
+_Types = Mapping[str, Sequence[TensorType]]
+_checks: "WeakKeyDictionary[Program, tuple[int, Catalogue, dict[Op, SizeCheck]]]" = WeakKeyDictionary()
+_fed: "WeakKeyDictionary[Program, tuple[int, frozenset[Size]]]" = WeakKeyDictionary()
+
+
+class SizeCheck:
+    """The obligations of one op: called with the shapes of its inputs, in the order of its slots, it raises ShapeError unless they fit."""
+
+    __slots__ = ("_accepted", "declared", "op", "operator")
+
+    def __init__(self, op: Op, operator: Operator):
+        self.op = op
+        self.operator = operator
+        self.declared = tuple(var.shape for slot in operator.signature.inputs for var in op.inputs.get(slot.name, ()))
+        self._accepted: set[tuple[Sequence[int], ...]] = set()
+
+    def __call__(self, *shapes: Sequence[int]) -> None:
+        """Raise ShapeError, with the author's line, unless inputs of these `shapes` fit. Shapes that fit are remembered."""
+        if shapes in self._accepted:
+            return
+        fault = _find_fault(self.operator, _input_types(self.op, self.operator, shapes), self.op.attributes, self.declared, _outputs(self.op))
+        if fault is not None:
+            raise self._refused(fault, shapes)
+        if len(self._accepted) >= _MOST_REMEMBERED:
+            self._accepted = set()
+        self._accepted.add(shapes)
+
+    def evaluate(self, sizes: Mapping[str, int]) -> list[tuple[int, ...]]:
+        """The shapes of the inputs where symbols have the values `sizes`, which hold all of them."""
+        return [tuple(evaluate(size, sizes) for size in shape or ()) for shape in self.declared]  # type: ignore[misc]
+
+    def follows_from(self, known: frozenset[Size]) -> bool:
+        """Whether the sizes of all inputs follow from `known` sizes."""
+        return all(shape is not None and all(_follows(size, known) for size in shape) for shape in self.declared)
+
+    def __str__(self) -> str:
+        """The op and what its inputs are declared: `add(x[n, 3], y[4, 3])`."""
+        given = zip((var for vars in self.op.inputs.values() for var in vars), self.declared, strict=True)
+        return f"{self.op.type}({', '.join(f'{var.name}{format_shape(shape)}' for var, shape in given)})"
+
+    def _refused(self, fault: OarlockError, shapes: Sequence[Sequence[int]]) -> ShapeError:
+        slots = [(slot, var) for slot, vars in self.op.inputs.items() for var in vars]
+        width = max((len(slot) for slot, _ in slots), default=0)
+        return ShapeError(
+            f"{self.op.type}: {fault.message}",
+            location=self.op.location,
+            contract=format_call(self.operator),
+            given=[f"{slot:<{width}} = {var.describe()}; {list(shape)} in this run" for (slot, var), shape in zip(slots, shapes, strict=True)],
+            hint=fault.hint,
+            op=self.op.type,
+        )
+
+
+def find_size_checks(ops: Iterable[Op], catalogue: Catalogue) -> dict[Op, SizeCheck]:
+    """The checks that the run has to make for some ops and the ops in their blocks; ops whose names of sizes prove that they fit have none."""
+    found: dict[Op, SizeCheck] = {}
+    for op in walk_ops(ops):
+        operator = catalogue.get(op.type)
+        if has_obligations(operator, op):
+            found[op] = SizeCheck(op, operator)
+    return found
+
+
+def size_checks_of(program: Program, catalogue: Catalogue) -> dict[Op, SizeCheck]:
+    """The checks of all ops of a program, found once for each of its revisions."""
+    found = _checks.get(program)
+    if found is None or found[:2] != (program.revision, catalogue):
+        ops = (op for block in program.blocks for op in block.ops if not op.blocks)
+        found = _checks[program] = program.revision, catalogue, find_size_checks(ops, catalogue)
+    return found[2]
+
+
+def fed_sizes(program: Program, needed: Iterable[Var] | None = None) -> frozenset[Size]:
+    """The symbols that the inputs of a program tell, by their shapes: all of its inputs, or those that are `needed`."""
+    if needed is not None:
+        return _told_by(var for var in program.main.inputs if var in set(needed))
+    found = _fed.get(program)
+    if found is None or found[0] != program.revision:
+        found = _fed[program] = program.revision, _told_by(program.main.inputs)
+    return found[1]
+
+
+def _told_by(inputs: Iterable[Var]) -> frozenset[Size]:
+    sizes = {size for var in inputs for size in var.shape or () if isinstance(size, str)}
+    return frozenset(sizes | {found[0] for found in map(linear, sizes) if found})
+
+
+def _follows(size: Size, known: frozenset[Size]) -> bool:
+    return isinstance(size, int) or size in known or names_in(size) <= known
+
+
+def leaves_sizes_to_values(operator: Operator, op: Op) -> bool:
+    """Whether sizes can make `op` fail that are known only from values, in the middle of the run."""
+    return has_obligations(operator, op) and not SizeCheck(op, operator).follows_from(fed_sizes(op.block.program))
+
+
+def has_obligations(operator: Operator, op: Op) -> bool:
+    """Whether there are sizes for which `op` does not fit its operator, though its names do.
+
+    Sizes of an op with blocks are compared by name alone: none is left to the run.
+    """
+    if op.blocks:
+        return False
+    types = tuple((slot, tuple(TensorType(var.dtype, var.shape) for var in vars)) for slot, vars in op.inputs.items())
+    if not any(isinstance(size, str) for _, each in types for type in each for size in type.shape or ()):
+        return False
+    holds_vars = any(isinstance(value, Var) for value in op.attributes.values())  # which a cache would keep alive
+    find = _may_not_fit.__wrapped__ if holds_vars else _may_not_fit
+    return find(operator, types, tuple(op.attributes.items()), _outputs(op))
+
+
+@lru_cache(maxsize=8192)
+def _may_not_fit(
+    operator: Operator,
+    types: tuple[tuple[str, tuple[TensorType, ...]], ...],
+    attributes: tuple[tuple[str, object], ...],
+    outputs: tuple[Shape | None, ...],
+) -> bool:
+    """Whether some trial of numbers for the names, among which are 0, 1 and large ones, does not fit."""
+    given = dict(types)
+    if not operator.parts and operator.infer_function is None and operator.shape_check is None:
+        binding = operator.signature.bind(given)
+        operator.signature.infer(binding, dict(attributes), lambda: "unknown")
+        return not binding.is_proved
+    declared = tuple(type.shape for slot in operator.signature.inputs for type in given.get(slot.name, ()))
+    sizes = [size for shape in declared for size in shape or () if isinstance(size, str)]
+    sizes += [size for _, value in attributes if isinstance(value, Sizes) for size in value if isinstance(size, str)]
+    for numbers in _trials(sorted({name for size in sizes for name in names_in(size)})):
+        tried = {
+            slot: [TensorType(dtype, None if shape is None else tuple(evaluate(size, numbers) for size in shape)) for dtype, shape in each]  # type: ignore[misc]
+            for slot, each in given.items()
+        }
+        exists = all(size >= 0 for each in tried.values() for type in each for size in type.shape or ())  # type: ignore[operator]
+        if exists and _find_fault(operator, tried, dict(attributes), declared, outputs) is not None:
+            return True
+    return False
+
+
+def _trials(names: Sequence[str]) -> list[dict[str, int]]:
+    """Numbers for some names: all 0, all 1, different ones in both orders, a large one each, and each 0 or 1 beside different ones."""
+    primes = [*itertools.islice(itertools.chain(_PRIMES, itertools.count(1009, 2)), len(names))]
+    different = dict(zip(names, primes, strict=True))
+    trials = [dict.fromkeys(names, 0), dict.fromkeys(names, 1), different]
+    trials += [{**different, name: number} for name in names for number in (_LARGE, 0, 1)]
+    return [*trials, dict(zip(names, reversed(primes), strict=True))] if len(names) > 1 else trials
+
+
+def _find_fault(
+    operator: Operator, types: _Types, attributes: Mapping[str, object], declared: Sequence[Shape | None], outputs: Sequence[Shape | None]
+) -> OarlockError | None:
+    """The fault of inputs whose sizes are numbers, or of outputs that they would give other sizes than are declared; None without one."""
+    shapes = [type.shape or () for slot in operator.signature.inputs for type in types.get(slot.name, ())]
+    try:
+        inferred = infer_from_numbers(operator, types, attributes, declared, shapes)  # type: ignore[arg-type]
+    except OarlockError as error:
+        return error
+    except (ValueError, ArithmeticError) as error:  # of a rule that is anyone's
+        return ShapeError(str(error))
+    values: dict[str, int] = {}
+    for shape, numbers in zip(declared, shapes, strict=True):
+        values = told(shape or (), numbers) | values  # type: ignore[arg-type]
+    for type, wanted in zip((type for each in inferred.values() for type in each), outputs, strict=False):
+        for size, expected in zip(type.shape or (), wanted or (), strict=False):
+            number = evaluate(expected, values)
+            if isinstance(size, int) and number is not None and size != number:
+                return ShapeError(f"an output is declared {format_shape(wanted)}, which is {number} along an axis where {size} follows")
+    return None
+
+
+def infer_from_numbers(
+    operator: Operator,
+    types: _Types,
+    attributes: Mapping[str, object],
+    declared: Sequence[Shape | None],
+    shapes: Sequence[Sequence[int]],
+) -> dict[str, list[TensorType]]:
+    """The types of the outputs, where inputs that are `declared` with symbols have `shapes` of numbers. Raises what `infer` raises.
+
+    Symbols in attributes are the numbers that the inputs give them; a symbol that a kernel finds by itself is -1.
+    """
+    held = dict(attributes)
+    for name in operator.told_attributes.keys() & held.keys():
+        if isinstance(value := held[name], Sizes):
+            found = numbers_in(value, [shape or () for shape in declared], shapes)
+            held[name] = Sizes(-1 if isinstance(size, str) else size for size in found)
+    numbers = itertools.count()
+    return operator.infer(types, held, lambda: f"unknown@{next(numbers)}")
+
+
+def _input_types(op: Op, operator: Operator, shapes: Iterable[Sequence[int]]) -> _Types:
+    sizes: Callable[[], tuple[int, ...]] = iter([tuple(shape) for shape in shapes]).__next__
+    return {
+        slot.name: [TensorType(var.dtype, sizes()) for var in op.inputs[slot.name]] for slot in operator.signature.inputs if slot.name in op.inputs
+    }
+
+
+def _outputs(op: Op) -> tuple[Shape | None, ...]:
+    return tuple(var.shape for vars in op.outputs.values() for var in vars)
