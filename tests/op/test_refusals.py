@@ -184,7 +184,12 @@ def implied(operator: Operator) -> set[Kind]:
     twice = [item for name, type in inputs for item in [(name, type)] * (2 if name.startswith("*") else 1)]
     dtypes = [type.partition("[")[0] for _, type in twice]
     axes = [type.partition("[")[2].rstrip("]").split() for _, type in twice if "[" in type]
-    names = [axis.rstrip("!") for each in axes for axis in each if re.fullmatch(r"(\*|\.\.\.)?[a-z]+!?", axis)]
+    names = [
+        axis.rstrip("!")
+        for each in axes
+        for axis in (item.replace("~", "") for item in each)
+        if re.fullmatch(r"(\*|\.\.\.)?[a-z]+!?", axis)
+    ]
     splits = [type for name, type in inputs if name.endswith("splits")]
     found = {
         of_sizes: len(names) > len(set(names)),

@@ -104,7 +104,9 @@ def broadcast_shape(left: Shape, right: Shape) -> Shape:
     rank = max(len(left), len(right))
     sizes: list[Size] = []
     for one, other in zip((1,) * (rank - len(left)) + left, (1,) * (rank - len(right)) + right, strict=True):
-        if one != 1 != other and not (may_be(one, other) or (isinstance(one, int) != isinstance(other, int) and may_be_broadcast(one, other))):
+        if one != 1 != other and not (
+            may_be(one, other) or (isinstance(one, int) != isinstance(other, int) and may_be_broadcast(one, other))
+        ):
             raise ShapeError(f"{format_shape(left)} and {format_shape(right)} do not broadcast: {one} and {other} are different sizes")
         sizes.append(other if one == 1 or (isinstance(other, int) and other != 1) else one)
     return tuple(sizes)

@@ -691,13 +691,13 @@ def addcmul(base: Var | float, x: Var | float, y: Var | float, subtracted: bool 
     """
 
 def addmm(base: Var, x: Var, w: Var, *, name: str | None = None) -> Var:
-    """addmm(base: float[*b n], x: float[*b k], w: float[k n]) -> out: float[*b n]
+    """addmm(base: float[*~b n], x: float[*~b k], w: float[k n]) -> out: float[*b n]
 
     Rows times a shared matrix, added to what is there: ``out = base + x @ w``.
     """
 
 def addmm_nt(base: Var, w: Var, x: Var, *, name: str | None = None) -> Var:
-    """addmm_nt(base: float[*b k], w: float[k n], x: float[*b n]) -> out: float[*b k]
+    """addmm_nt(base: float[*~b k], w: float[k n], x: float[*~b n]) -> out: float[*b k]
 
     Rows times the transpose of a shared matrix, added to what is there: ``out = base + x @ w.T``, as a gradient of ``linear`` is.
     """
@@ -1779,8 +1779,8 @@ def leaky_relu(x: Var, slope: float = 0.01, *, name: str | None = None) -> Var:
     ``x`` above 0, else ``slope * x`` (Maas, Hannun and Ng, 2013).
     """
 
-def lerp(start: Var, end: Var, weight: Var, *, name: str | None = None) -> Var:
-    """lerp(start: float[*b], end: float[*b], weight: float[*b]) -> y: float[*b]
+def lerp(start: Var | float, end: Var | float, weight: Var | float, *, name: str | None = None) -> Var:
+    """lerp(start: float[*~b], end: float[*~b], weight: float[*~b]) -> y: float[*b]
 
     Interpolate between ``start``, where the weight is 0, and ``end``, where it is 1: ``y = (1 - weight) * start + weight * end``.
     """
@@ -1923,7 +1923,7 @@ def lu(x: Var, *, name: str | None = None) -> tuple[Var, Var, Var]:
     """
 
 def matmul(x: Var, y: Var, *, name: str | None = None) -> Var:
-    """matmul(x: inexact[*b m k], y: inexact[*b k n]) -> z: inexact[*b m n]
+    """matmul(x: inexact[*~b m k], y: inexact[*~b k n]) -> z: inexact[*b m n]
 
     A matrix product for each leading index: ``z[b] = x[b] @ y[b]``.
     """
@@ -2411,7 +2411,7 @@ def rsqrt(x: Var, *, name: str | None = None) -> Var:
     """
 
 def scaled_dot_product_attention(query: Var, key: Var, value: Var, mask: Var | None = None, bias: Var | None = None, heads: int = 1, causal: bool = False, scale: float | None = None, *, name: str | None = None) -> Var:
-    """scaled_dot_product_attention(query: float[*b t k], key: float[*b s k], value: float[*b s e], mask?: bool[*b m n o], bias?: float[*b g h i], heads=1, causal=False, scale=None) -> y: float[*b t e], logsumexp: float[*b {heads} t]
+    """scaled_dot_product_attention(query: float[*~b t k], key: float[*~b s k], value: float[*~b s e], mask?: bool[*~b m n o], bias?: float[*~b g h i], heads=1, causal=False, scale=None) -> y: float[*b t e], logsumexp: float[*b {heads} t]
 
     ``softmax(query key' scale) value``, each of ``heads`` on its own share of the columns (Vaswani et al., 2017).
 
@@ -2742,14 +2742,14 @@ def subtract(x: Var | builtins.complex, y: Var | builtins.complex, *, name: str 
 
 @overload
 def sum(xs: Sequence[Var] | Var, *, name: str | None = None) -> Var:
-    """sum(*xs: inexact[...s]) -> y: inexact[...s]
+    """sum(*xs: inexact[...~s]) -> y: inexact[...s]
 
     The sum of one or more tensors of one shape, from the first to the last. Uneven stacks of loops add up step by step.
     """
 
 @overload
 def sum(*xs: Var, name: str | None = None) -> Var:
-    """sum(*xs: inexact[...s]) -> y: inexact[...s]
+    """sum(*xs: inexact[...~s]) -> y: inexact[...s]
 
     The sum of one or more tensors of one shape, from the first to the last. Uneven stacks of loops add up step by step.
     """

@@ -19,7 +19,7 @@ _MASKS = [[[[True, False, True, True, False]]], [[[False, True, True, False, Fal
 
 
 @operator(
-    "query: float[*b t k], key: float[*b s k], value: float[*b s e], mask?: bool[*b m n o], bias?: float[*b g h i]"
+    "query: float[*~b t k], key: float[*~b s k], value: float[*~b s e], mask?: bool[*~b m n o], bias?: float[*~b g h i]"
     " -> y: float[*b t e], logsumexp: float[*b {heads} t]",
     sensitive_to="place",
     intermediate=("logsumexp",),

@@ -258,7 +258,7 @@ optimization_barrier.gradient_programs(x=lambda dy: dy)
 
 
 @operator(
-    "*xs: inexact[...s] -> y: inexact[...s]",
+    "*xs: inexact[...~s] -> y: inexact[...s]",
     aliases=("xs",),
     cases=[Case(xs=([1.0, 2.0], [3.0, 4.0], [5.0, 6.0]), y=[9.0, 12.0]), Case(xs=([1.0],), y=[1.0])],
 )

@@ -17,7 +17,7 @@ __all__ = ["addcmul", "addmm", "addmm_nt", "lerp"]
 
 
 @operator(
-    "base: float[*b n], x: float[*b k], w: float[k n] -> out: float[*b n]",
+    "base: float[*~b n], x: float[*~b k], w: float[k n] -> out: float[*b n]",
     sensitive_to="place",
     cases=[
         Case(base=[[100.0]], x=[[1.0, 2.0]], w=[[3.0], [4.0]], out=[[111.0]]),
@@ -36,7 +36,7 @@ addmm.gradient_programs(
 
 
 @operator(
-    "base: float[*b k], w: float[k n], x: float[*b n] -> out: float[*b k]",
+    "base: float[*~b k], w: float[k n], x: float[*~b n] -> out: float[*b k]",
     sensitive_to="place",
     cases=[
         Case(base=[[100.0, 200.0]], w=[[3.0], [4.0]], x=[[2.0]], out=[[106.0, 208.0]]),
@@ -81,7 +81,7 @@ def _signed(gradient, subtracted):
 
 
 @operator(
-    "start: float[*b], end: float[*b], weight: float[*b] -> y: float[*b]",
+    "start: float[*~b], end: float[*~b], weight: float[*~b] -> y: float[*b]",
     cases=[Case(start=[10.0, 10.0, 10.0], end=[20.0, 20.0, 20.0], weight=[0.0, 0.25, 1.0], y=[10.0, 12.5, 20.0])],
 )
 def lerp(start, end, weight):

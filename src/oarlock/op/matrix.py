@@ -79,7 +79,7 @@ def adjoint(x: Var) -> Var:
 
 
 @operator(
-    "x: inexact[*b m k], y: inexact[*b k n] -> z: inexact[*b m n]",
+    "x: inexact[*~b m k], y: inexact[*~b k n] -> z: inexact[*b m n]",
     linear_in=("x", "y"),
     contraction=True,
     sensitive_to="place",

@@ -18,6 +18,7 @@ from oarlock.registry.declaration import Operator
 from oarlock.registry.number import find_numbers, infer_number_dtypes, require_held
 from oarlock.registry.outputs import define_outputs
 from oarlock.registry.random_state import count_draws
+from oarlock.registry.repetition import find_repeated, repeat
 from oarlock.registry.signature import Slot, TensorType
 
 __all__ = ["append_constant", "append_op", "block_for", "create", "describe_value", "find_read_hint", "require_type", "seen"]
@@ -29,7 +30,7 @@ def create(operator: Operator, arguments: Sequence[object], keywords: Mapping[st
     Intermediate outputs are not returned. Raises ShapeError, DTypeError, ArgumentError or ProgramError,
     with the caller's line and what was given, before the program is changed.
     """
-    op = _append(operator, arguments, keywords, name=name)
+    op = _append(operator, arguments, keywords, name=name, repeating=operator.signature.repeats)
     results = [
         list(op.outputs[slot.name]) if slot.variadic else op.outputs[slot.name][0]
         for slot in operator.signature.outputs
@@ -90,6 +91,7 @@ def _append(
     name: str | None = None,
     outputs: Mapping[str, Sequence[Var | str]] | None = None,
     op_name: str = "",
+    repeating: bool = False,
 ) -> Op:
     keywords = renamed_keywords(f"keyword of {operator.type}", keywords, OLD_KEYWORDS.get(operator.type, {}))
     arguments, keywords = _by_name(operator, arguments, keywords)
@@ -99,8 +101,14 @@ def _append(
     if like is not None and dtypes:
         with undone_on_error(like.block.program):
             constants = {slot: append_constant(numbers[slot], *dtypes[slot], f"{operator.type}: ") for slot in dtypes}
-            return _append(operator, arguments, {**keywords, **constants}, name=name, outputs=outputs, op_name=op_name)
+            return _append(operator, arguments, {**keywords, **constants}, name=name, outputs=outputs, op_name=op_name, repeating=repeating)
     given = _bind_slots(operator, arguments, keywords)
+    wanted = find_repeated(operator.signature, given) if repeating else {}
+    if wanted:
+        with undone_on_error(next(iter(wanted)).block.program), block_for([*wanted], operator.type):
+            for slot, vars in repeat(given, wanted).items():
+                keywords = {**keywords, slot: vars if operator.signature.input(slot).variadic else vars[0]}  # type: ignore[union-attr]
+            return _append(operator, (), keywords, name=name, outputs=outputs, op_name=op_name)
     attributes = {
         key: seen(value) if isinstance(value, Var) else value for key, value in keywords.items() if operator.signature.input(key) is None
     }

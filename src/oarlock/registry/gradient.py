@@ -160,10 +160,12 @@ def derive_signature(operator: "Operator") -> Signature:
             )
         kind, slot = source
         optional = slot.optional or name in rule.optional
-        inputs.append(renamed(slot, name, dtype="shape" if kind == "shape" else slot.dtype, summed=False, optional=optional))
+        inputs.append(
+            renamed(slot, name, dtype="shape" if kind == "shape" else slot.dtype, summed=False, repeated=False, optional=optional)
+        )
     target = forward.signature.input(wrt)
     assert target is not None
-    output = renamed(target, f"d{wrt}", optional=False, variadic=False)
+    output = renamed(target, f"d{wrt}", optional=False, variadic=False, repeated=False)
     if wrt in forward.complex_gradients and any(slot.dtype.endswith(".real") for slot in inputs):  # this one is of real numbers alone
         inputs = [renamed(slot, slot.name, dtype=real_class(slot.dtype)) for slot in inputs]
         output = renamed(output, output.name, dtype=real_class(output.dtype))

@@ -12,6 +12,7 @@ brackets any shape goes. An axis is one of
     ...s-{axis}   in an output, the axes ...s but the one that an attribute names, all where that is None; where the attribute
               `keepdim` is true, a size of 1 stands there. `{axis!}` refuses an axis of size 0
     *#s       any number of axes, broadcast with every other `*#s`
+    *~b       as `*b`, and `...~s` as `...s`: a call repeats an input whose sizes there are 1, or missing in front, where others have more
     {depth}   the value of an attribute
     k_i       in a variadic slot, a size that each tensor has for itself; `sum(k_i)` adds them up
     ?         an output size that only values tell
@@ -47,6 +48,7 @@ __all__ = [
 ]
 
 _SLOT = re.compile(r"(\*?)([A-Za-z_]\w*)(\??): (sum )?([A-Za-z]\w*(?:\.(?:real|complex))?|\{\w+\})(?:\[([^\]]*)\])?$")
+_REPEATED = re.compile(r"^(\*|\.\.\.)(?=\w)")
 _AXIS = re.compile(
     r"\*#(?P<broadcast>\w+)|\*(?P<group>\w+)|\.\.\.(?P<without>\w+-\{\w+!?\})|\.\.\.(?P<rank>\w+)|\{(?P<attribute>\w+)\}|(?P<fresh>\?)|sum\((?P<sum>\w+_i)\)"
     r"|(?P<each>[A-Za-z]\w*_i)|(?P<size>(?:\d+|[A-Za-z]\w*)(?:[+*](?:\d+|[A-Za-z]\w*))*)"
@@ -89,6 +91,7 @@ class Slot:
     summed: bool = False
     like: str | None = None  # an output of exactly the shape of this input
     filled: frozenset[str] = frozenset()  # the names of sizes that are at least 1
+    repeated: bool = False  # whether a call repeats it along its axes `*~b`
 
     @property
     def shape_only(self) -> bool:
@@ -97,7 +100,9 @@ class Slot:
     @property
     def takes_number(self) -> bool:
         """Whether a number may stand where a variable does: one number broadcasts with the others, or is all that the slot takes."""
-        return not self.variadic and self.axes is not None and (not self.axes or [axis.kind for axis in self.axes] == ["broadcast"])
+        if self.variadic or self.axes is None:
+            return False
+        return not self.axes or [axis.kind for axis in self.axes] == ["broadcast"] or (self.repeated and len(self.axes) == 1)
 
     @property
     def leading_group(self) -> str | None:
@@ -115,7 +120,12 @@ class Slot:
 
     @property
     def shape_text(self) -> str:
-        return "" if self.axes is None else "[" + " ".join(f"{axis}{'!' * (axis.name in self.filled)}" for axis in self.axes) + "]"
+        if self.axes is None:
+            return ""
+        texts = [f"{axis}{'!' * (axis.name in self.filled)}" for axis in self.axes]
+        if self.repeated:
+            texts = [_REPEATED.sub(r"\1~", text) for text in texts]
+        return f"[{' '.join(texts)}]"
 
     def __str__(self) -> str:
         head = f"{'*' if self.variadic else ''}{self.name}{'?' if self.optional else ''}"
@@ -150,6 +160,11 @@ class Signature:
     def _in_order(self) -> tuple[Slot, ...]:
         """The inputs, those at the end whose dtype is told by that of another."""
         return tuple(sorted(self.inputs, key=lambda slot: "." in slot.dtype))
+
+    @cached_property
+    def repeats(self) -> bool:
+        """Whether a call repeats inputs: some slot has an axis `*~b`."""
+        return any(slot.repeated for slot in self.inputs)
 
     def input(self, name: str) -> Slot | None:
         return next((slot for slot in self.inputs if slot.name == name), None)
@@ -227,9 +242,7 @@ def _bind_group(axis: Axis, sizes: Shape, slot: Slot, binding: Binding) -> None:
         return
     if len(known) != len(sizes):
         raise ShapeError(f"{axis} is {format_shape(known)} in {first} but {format_shape(sizes)} in {slot.name}")
-    binding.groups[axis.name] = tuple(
-        _same_size(str(axis), a, b, first, slot.name, binding) for a, b in zip(known, sizes, strict=True)
-    )
+    binding.groups[axis.name] = tuple(_same_size(str(axis), a, b, first, slot.name, binding) for a, b in zip(known, sizes, strict=True))
 
 
 def _bind_size(axis: Axis, size: Size, slot: Slot, binding: Binding) -> None:
@@ -371,10 +384,12 @@ def _parse_slot(text: str, whole: str) -> Slot:
     if not is_dtype_text(dtype):
         raise DeclarationError(f"{dtype!r} is not a dtype of a signature, in {whole!r}")
     filled = frozenset(re.findall(r"(?<!\S)(\w+)!", axes or ""))
+    repeated = "~" in (axes or "")
+    axes = axes and re.sub(r"(\*|\.\.\.)~(?=\w)", r"\1", axes)
     parsed = None if axes is None else tuple(_parse_axis(axis, whole) for axis in re.sub(r"(?<!\S)(\w+)!", r"\1", axes).split())
     if parsed and sum(axis.kind in _MANY for axis in parsed) > 1:
         raise DeclarationError(f"{text!r} has two axes that stand for any number, in {whole!r}")
-    return Slot(name, dtype, parsed, optional=bool(question), variadic=bool(star), summed=bool(summed), filled=filled)
+    return Slot(name, dtype, parsed, optional=bool(question), variadic=bool(star), summed=bool(summed), filled=filled, repeated=repeated)
 
 
 def _parse_axis(text: str, whole: str) -> Axis:

@@ -22,7 +22,15 @@ from oarlock.registry.declaration import Operator
 from oarlock.registry.signature import TensorType
 from oarlock.registry.told_attributes import numbers_in
 
-__all__ = ["SizeCheck", "fed_sizes", "find_size_checks", "has_obligations", "infer_from_numbers", "leaves_sizes_to_values", "size_checks_of"]
+__all__ = [
+    "SizeCheck",
+    "fed_sizes",
+    "find_size_checks",
+    "has_obligations",
+    "infer_from_numbers",
+    "leaves_sizes_to_values",
+    "size_checks_of",
+]
 
 _MOST_REMEMBERED = 1024  # shapes that one check accepted
 _PRIMES = (101, 103, 107, 109, 113, 127, 131, 137)
@@ -48,7 +56,9 @@ class SizeCheck:
         """Raise ShapeError, with the author's line, unless inputs of these `shapes` fit. Shapes that fit are remembered."""
         if shapes in self._accepted:
             return
-        fault = _find_fault(self.operator, _input_types(self.op, self.operator, shapes), self.op.attributes, self.declared, _outputs(self.op))
+        fault = _find_fault(
+            self.operator, _input_types(self.op, self.operator, shapes), self.op.attributes, self.declared, _outputs(self.op)
+        )
         if fault is not None:
             raise self._refused(fault, shapes)
         if len(self._accepted) >= _MOST_REMEMBERED:
@@ -75,14 +85,16 @@ class SizeCheck:
             f"{self.op.type}: {fault.message}",
             location=self.op.location,
             contract=format_call(self.operator),
-            given=[f"{slot:<{width}} = {var.describe()}; {list(shape)} in this run" for (slot, var), shape in zip(slots, shapes, strict=True)],
+            given=[
+                f"{slot:<{width}} = {var.describe()}; {list(shape)} in this run" for (slot, var), shape in zip(slots, shapes, strict=True)
+            ],
             hint=fault.hint,
             op=self.op.type,
         )
 
 
 def find_size_checks(ops: Iterable[Op], catalogue: Catalogue) -> dict[Op, SizeCheck]:
-    """The checks that the run has to make for some ops and the ops in their blocks; ops whose names of sizes prove that they fit have none."""
+    """The checks that the run has to make for some ops and the ops in their blocks: none for an op whose sizes are proved by their names."""
     found: dict[Op, SizeCheck] = {}
     for op in walk_ops(ops):
         operator = catalogue.get(op.type)
@@ -220,7 +232,9 @@ def infer_from_numbers(
 def _input_types(op: Op, operator: Operator, shapes: Iterable[Sequence[int]]) -> _Types:
     sizes: Callable[[], tuple[int, ...]] = iter([tuple(shape) for shape in shapes]).__next__
     return {
-        slot.name: [TensorType(var.dtype, sizes()) for var in op.inputs[slot.name]] for slot in operator.signature.inputs if slot.name in op.inputs
+        slot.name: [TensorType(var.dtype, sizes()) for var in op.inputs[slot.name]]
+        for slot in operator.signature.inputs
+        if slot.name in op.inputs
     }
 
 

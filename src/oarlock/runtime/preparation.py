@@ -93,7 +93,9 @@ class Prepared:
     def _find_fed_checks(self) -> list[SizeCheck]:
         """The checks of sizes that the inputs decide, in the order of the ops."""
         fed = fed_sizes(self.program, self.read)
-        return [check for check in find_size_checks([*self.ops, *self.tail], self.interpreter.catalogue).values() if check.follows_from(fed)]
+        return [
+            check for check in find_size_checks([*self.ops, *self.tail], self.interpreter.catalogue).values() if check.follows_from(fed)
+        ]
 
     def _value_checks(self, program: Program, ops: Sequence[Op]) -> dict[Op, SizeCheck]:
         """The checks of sizes that values decide, for `ops` of a copy of the program."""

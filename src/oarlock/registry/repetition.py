@@ -1,0 +1,44 @@
+"""Inputs that a call repeats along their leading axes, where the signature of the operator says `*~b`, by NumPy's rules of broadcasting."""
+
+from collections.abc import Mapping, Sequence
+
+from oarlock.errors import ShapeError
+from oarlock.ir.shape_rules import broadcast_shape
+from oarlock.ir.size import Shape, names_in
+from oarlock.ir.var import Var
+from oarlock.registry.catalogue import standard
+from oarlock.registry.signature import Signature, Slot
+
+__all__ = ["find_repeated", "repeat"]
+
+
+def find_repeated(signature: Signature, given: Mapping[str, Sequence[Var]]) -> dict[Var, Shape]:
+    """Return the inputs that have to be repeated, with the shapes that they get; none where sizes cannot be broadcast."""
+    slots = [slot for slot in signature.inputs if slot.repeated]
+    fronts = {var: front for slot in slots for var in given.get(slot.name, ()) if (front := _front(slot, var)) is not None}
+    if len(set(fronts.values())) < 2:
+        return {}
+    common: Shape = ()
+    try:
+        for front in fronts.values():
+            common = broadcast_shape(common, front)
+    except ShapeError:
+        return {}  # which the signature refuses with a message of its own
+    return {var: (*common, *(var.shape or ())[len(front) :]) for var, front in fronts.items() if front != common}
+
+
+def _front(slot: Slot, var: Var) -> Shape | None:
+    """The sizes of `var` along the axes `*~b`; None where it has too few axes."""
+    behind = len(slot.axes or ()) - 1
+    return None if var.shape is None or len(var.shape) < behind else var.shape[: len(var.shape) - behind]
+
+
+def repeat(given: Mapping[str, Sequence[Var]], wanted: Mapping[Var, Shape]) -> dict[str, list[Var]]:
+    """Append ops that repeat the inputs in `wanted` to shapes; return all inputs, by slot. Their gradients are summed again."""
+    broadcast_to, vars = standard.get("broadcast_to"), [var for each in given.values() for var in each]
+    repeated: dict[Var, Var] = {}
+    for var, shape in wanted.items():
+        lacking = {name for size in shape for name in names_in(size)} - {name for size in var.shape or () for name in names_in(size)}
+        like = [other for other in vars if lacking & {name for size in other.shape or () for name in names_in(size)}]
+        repeated[var] = broadcast_to(var, like[:1] if len(lacking) == 1 else like, shape=shape)
+    return {slot: [repeated.get(var, var) for var in each] for slot, each in given.items()}
