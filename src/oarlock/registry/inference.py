@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from oarlock.errors import OarlockError, ShapeError
+from oarlock.ir.size import Shape
 from oarlock.ir.var import Var
-from oarlock.registry.signature import TensorType, name_fresh_sizes
+from oarlock.registry.signature import TensorType
 from oarlock.registry.told_attributes import require_told
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def infer_types(
             item if isinstance(item, TensorType) else TensorType(signature.infer_dtype(slot, binding, attributes), item)
             for item in results[slot.name]
         ]
-    return name_fresh_sizes(typed, fresh)
+    return _name_fresh_sizes(typed, fresh)
 
 
 def _refusing(rule: Callable[..., object], *types: object, **attributes: object) -> object:
@@ -51,3 +52,18 @@ def _refusing(rule: Callable[..., object], *types: object, **attributes: object)
         raise
     except ValueError as error:
         raise ShapeError(str(error)) from None
+
+
+def _name_fresh_sizes(typed: dict[str, list[TensorType]], fresh: Callable[[], str]) -> dict[str, list[TensorType]]:
+    """The types with a name for each size that only values tell."""
+    names: dict[str, str] = {}
+    for size in (size for items in typed.values() for type in items for size in type.shape or ()):
+        if isinstance(size, str) and size.startswith("?") and size not in names:
+            names[size] = fresh()
+    if not names:
+        return typed
+
+    def named(shape: Shape | None) -> Shape | None:
+        return None if shape is None else tuple(names.get(size, size) if isinstance(size, str) else size for size in shape)
+
+    return {slot: [TensorType(dtype, named(shape)) for dtype, shape in types] for slot, types in typed.items()}

@@ -42,7 +42,6 @@ __all__ = [
     "Signature",
     "Slot",
     "TensorType",
-    "name_fresh_sizes",
     "parse_signature",
     "require_size",
 ]
@@ -343,21 +342,6 @@ def require_size(name: str, value: object) -> Size:
     if isinstance(value, int) and value < 0:
         raise ShapeError(f"{name} is {value}, where a size is at least 0")
     return value  # type: ignore[return-value]
-
-
-def name_fresh_sizes(typed: dict[str, list[TensorType]], fresh: Callable[[], str]) -> dict[str, list[TensorType]]:
-    """The types with a name for each size that only values tell."""
-    names: dict[str, str] = {}
-    for size in (size for items in typed.values() for type in items for size in type.shape or ()):
-        if isinstance(size, str) and size.startswith("?") and size not in names:
-            names[size] = fresh()
-    if not names:
-        return typed
-
-    def named(shape: Shape | None) -> Shape | None:
-        return None if shape is None else tuple(names.get(size, size) if isinstance(size, str) else size for size in shape)
-
-    return {slot: [TensorType(dtype, named(shape)) for dtype, shape in types] for slot, types in typed.items()}
 
 
 def parse_signature(text: str) -> Signature:

@@ -7,6 +7,7 @@ The check needs no rules of its own. It infers the op once more, from numbers, a
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from oarlock.errors import OarlockError, ShapeError
@@ -24,12 +25,12 @@ from oarlock.registry.told_attributes import numbers_in
 
 __all__ = [
     "SizeCheck",
+    "check_sizes",
     "fed_sizes",
     "find_size_checks",
     "has_obligations",
     "infer_from_numbers",
     "leaves_sizes_to_values",
-    "size_checks_of",
 ]
 
 _MOST_REMEMBERED = 1024  # shapes that one check accepted
@@ -94,7 +95,7 @@ class SizeCheck:
 
 
 def find_size_checks(ops: Iterable[Op], catalogue: Catalogue) -> dict[Op, SizeCheck]:
-    """The checks that the run has to make for some ops and the ops in their blocks: none for an op whose sizes are proved by their names."""
+    """Return the checks that a run makes for some ops and the ops in their blocks: none for an op whose names of sizes prove them."""
     found: dict[Op, SizeCheck] = {}
     for op in walk_ops(ops):
         operator = catalogue.get(op.type)
@@ -103,13 +104,20 @@ def find_size_checks(ops: Iterable[Op], catalogue: Catalogue) -> dict[Op, SizeCh
     return found
 
 
-def size_checks_of(program: Program, catalogue: Catalogue) -> dict[Op, SizeCheck]:
+def _checks_of(program: Program, catalogue: Catalogue) -> dict[Op, SizeCheck]:
     """The checks of all ops of a program, found once for each of its revisions."""
     found = _checks.get(program)
     if found is None or found[:2] != (program.revision, catalogue):
         ops = (op for block in program.blocks for op in block.ops if not op.blocks)
         found = _checks[program] = program.revision, catalogue, find_size_checks(ops, catalogue)
     return found[2]
+
+
+def check_sizes(op: Op, catalogue: Catalogue, given: Mapping[str, Sequence[Any]]) -> None:
+    """Raise ShapeError where `op` cannot take the sizes of the tensors `given`, slot by slot, which its program does not prove to fit."""
+    check = _checks_of(op.block.program, catalogue).get(op)
+    if check is not None:
+        check(*(value.shape for values in given.values() for value in values))
 
 
 def fed_sizes(program: Program, needed: Iterable[Var] | None = None) -> frozenset[Size]:

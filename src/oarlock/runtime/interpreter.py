@@ -15,7 +15,7 @@ from oarlock.ir.operation import Op, Role
 from oarlock.ir.var import Var
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
-from oarlock.registry.size_check import size_checks_of
+from oarlock.registry.size_check import check_sizes
 from oarlock.registry.told_attributes import asks_inputs, numbers_in, shapes_of
 from oarlock.runtime import recording
 from oarlock.runtime.context import Context, KernelContext, draws_done
@@ -68,7 +68,7 @@ class Interpreter:
             if len(context.places) > 1:
                 given = {slot: [*map(context.brought, values)] for slot, values in given.items()}
             attributes = self._attributes(op, operator, given, scope)
-            self._check_sizes(op, given)
+            check_sizes(op, self.catalogue, given)
             if context.budget is not None:
                 context.budget.before(op, operator, given, attributes)
             kernel_context = KernelContext(op, scope, context, self.run_block, trips) if operator.wants_context else None
@@ -84,12 +84,6 @@ class Interpreter:
             check_op(op, scope)
         if context.budget is not None:
             context.budget.hold([scope[var.name] for var in op.writes], op)  # type: ignore[misc]
-
-    def _check_sizes(self, op: Op, given: Mapping[str, list[Any]]) -> None:
-        """Raise ShapeError where sizes do not fit which the program does not prove to fit."""
-        check = size_checks_of(op.block.program, self.catalogue).get(op)
-        if check is not None:
-            check(*(value.shape for values in given.values() for value in values))
 
     def _record_op(self, recorder: Recorder, op: Op, scope: Scope, context: Context, trips: tuple[str, ...]) -> None:
         begun = recorder.begun()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from oarlock.runtime.plan.buffer_assignment import Call
     from oarlock.runtime.plan.emitter import Emitter
 
-__all__ = ["text_of"]
+__all__ = ["check_sizes", "pack", "text_of"]
 
 _IMAGES = 4  # axes of those, and of filters, whose elements may lie in another order
 
@@ -51,6 +51,25 @@ def text_of(emitter: "Emitter", op: Op, call: "Call") -> str:
     if not operator.is_trusted:
         kernel = emitter.above_autograd.setdefault(kernel, with_autograd(kernel))
     return operator.call_text(emitter.source.bind(stem, kernel), given, keywords, context)
+
+
+def check_sizes(emitter: "Emitter", op: Op) -> None:
+    """Write the call that refuses sizes that `op` cannot take, where values decide them."""
+    check = emitter.size_checks.get(op)
+    if check is None or op in emitter.lines[-1].cut:  # a piece has the size that the op names
+        return
+    numbers, slots = emitter.numbers, emitter.catalogue.get(op.type).signature.inputs
+    vars = [var for slot in slots for var in op.inputs.get(slot.name, ())]
+    shapes = ("()" if numbers.has(var) or numbers.vanishes(var) else emitter.shape(var) for var in vars)
+    emitter.source.write(f"{emitter.source.bind('check_sizes', check)}({', '.join(shapes)})", op)
+
+
+def pack(emitter: "Emitter", op: Op, slot: str) -> None:
+    """Write the packing of an input of `op`."""
+    pack, _ = variants_of(emitter.catalogue.get(op.type)).prepacked[slot]
+    attributes = (f"{name}={emitter.attribute(op, name, value)}" for name, value in op.attributes.items())
+    arguments = ", ".join([emitter.source.name(op.inputs[slot][0]), *attributes])
+    emitter.source.write(f"{emitter.packed[op]} = {emitter.source.bind('pack', pack)}({arguments}) if for_many else None", op)
 
 
 def _asks_alone(kernel: Callable[..., object]) -> bool:

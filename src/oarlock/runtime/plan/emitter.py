@@ -56,7 +56,7 @@ class Emitter:
         self.place = 0  # the number of that at which the ops run that are written now
         self._devices = devices
         self._places = places
-        self._size_checks = size_checks
+        self.size_checks = size_checks
         self._poison = poison
         self._shapes: dict[Var, str] = {}  # values that are gone, whose shapes were kept
         self._sizes: dict[str, str] = {}  # a symbol -> the name of its number
@@ -85,7 +85,7 @@ class Emitter:
                 continue
             with self._at(self._places.get(op, self.place)):
                 start = len(self.source.lines)
-                self._check_sizes(op)
+                calls.check_sizes(self, op)
                 control_flow.WRITERS.get(op.type, Emitter.call)(self, op)
                 self.source.extend(start, op)
             for var in op.writes:
@@ -94,15 +94,6 @@ class Emitter:
             self._drop(line.liveness, number)
         self.lines.pop()
         self._names -= added
-
-    def _check_sizes(self, op: Op) -> None:
-        """Write the call that refuses sizes, which values decide, that `op` cannot take."""
-        check = self._size_checks.get(op)
-        if check is None or op in self.lines[-1].cut:  # a piece has the size that the op names
-            return
-        vars = (var for slot in self.catalogue.get(op.type).signature.inputs for var in op.inputs.get(slot.name, ()))
-        shapes = ("()" if self.numbers.has(var) or self.numbers.constant(var) is not None else self._shape(var) for var in vars)
-        self.source.write(f"{self.source.bind('check_sizes', check)}({', '.join(shapes)})", op)
 
     @property
     def device(self) -> torch.device:
@@ -134,7 +125,7 @@ class Emitter:
         arguments = [
             "None" if asking is None else self.context(asking),
             *map(self.source.name, region.reads),
-            *map(self._shape, region.shapes),
+            *map(self.shape, region.shapes),
         ]
         for var in region.shapes_left:
             self._shapes[var] = self.source.fresh(f"{var.name}_shape")
@@ -294,13 +285,6 @@ class Emitter:
         is_free = len(op.writes) == 1 and self.lines[-1].buffers.call_of(op) == Call(operator.kernel)
         return variants_of(operator).out if is_free else None
 
-    def pack(self, op: Op, slot: str) -> None:
-        """Write the packing of an input of `op`."""
-        pack, _ = variants_of(self.catalogue.get(op.type)).prepacked[slot]
-        attributes = (f"{name}={self.attribute(op, name, value)}" for name, value in op.attributes.items())
-        arguments = ", ".join([self.source.name(op.inputs[slot][0]), *attributes])
-        self.source.write(f"{self.packed[op]} = {self.source.bind('pack', pack)}({arguments}) if for_many else None", op)
-
     def _call_host(self, op: Op) -> None:
         operator, (result,) = self.catalogue.get(op.type), op.writes
         if self.numbers.is_read_off(result):
@@ -327,13 +311,13 @@ class Emitter:
 
     def values(self, slot: Slot, op: Op) -> list[str]:
         """The texts of what `op` reads in a slot: of the values, or of their shapes."""
-        return [self._shape(var) if slot.shape_only else self.source.name(var) for var in op.inputs.get(slot.name, ())]
+        return [self.shape(var) if slot.shape_only else self.source.name(var) for var in op.inputs.get(slot.name, ())]
 
     def forget_shapes(self) -> None:
         """Begin a function of its own, where no shape is known that was kept before."""
         self._shapes.clear()
 
-    def _shape(self, var: Var) -> str:
+    def shape(self, var: Var) -> str:
         return self._shapes.get(var) or f"{self.source.name(var)}.shape"
 
     def attribute(self, op: Op, name: str, value: object) -> str:
@@ -345,7 +329,7 @@ class Emitter:
         if isinstance(value, Sizes) and asks_inputs(operator, name, value):
             read = partial(loop_support.numbers_told, value, shapes_of(op, operator))
             vars = (var for slot in operator.signature.inputs for var in op.inputs.get(slot.name, ()))
-            return f"{self.source.bind('sizes', read)}({', '.join(map(self._shape, vars))})"
+            return f"{self.source.bind('sizes', read)}({', '.join(map(self.shape, vars))})"
         return self._literal(name, value)
 
     def _literal(self, name: str, value: object) -> str:

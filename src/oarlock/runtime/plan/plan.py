@@ -22,6 +22,7 @@ from oarlock.runtime import recording
 from oarlock.runtime.context import Context, KernelContext, draws_done
 from oarlock.runtime.kernel_error import explain
 from oarlock.runtime.place import Place, device_of, made_at
+from oarlock.runtime.plan import calls
 from oarlock.runtime.plan.alias_sets import are_trusted
 from oarlock.runtime.plan.backends import write_regions
 from oarlock.runtime.plan.by_signature import KernelFailure
@@ -142,7 +143,7 @@ class Plan:
                 emitter.forget_shapes()
                 emitter.straight(StraightLine(block, precomputation.ops, precomputation.kept, catalogue))
                 for op, slot in precomputation.packed:
-                    emitter.pack(op, slot)
+                    calls.pack(emitter, op, slot)
                 source.write(f"return [{', '.join(precomputed)}]")
         self.precomputed_inputs = [number for number, var in enumerate(inputs) if var in precomputation.read]
         following = list(zip(updates, range(len(outputs) - len(updates), len(outputs)), strict=True))
