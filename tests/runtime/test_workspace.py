@@ -352,3 +352,34 @@ def test_sixteen_threads_that_run_a_loop_at_once_get_the_bits_of_one():
         sys.setswitchinterval(before[0])
         torch.set_num_threads(before[1])
     assert failures == []
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64, torch.float16, torch.float64, torch.complex64])
+def test_a_workspace_fills_new_memory_with_the_byte_that_an_executor_is_given(dtype):
+    workspace, growth = Workspace(CPU, 171), Growth(dtype)
+    growing = workspace.take_growing(growth, 2)
+    for _ in range(growth.expected + 1):  # one more than there is memory for, so that it grows
+        destination = growing.next_destination()
+        assert destination.view(torch.uint8).eq(171).all()
+    assert workspace.take(dtype, 3, 2).whole.view(torch.uint8).eq(171).all()
+
+
+def test_a_workspace_fills_new_memory_with_nan_by_default_if_it_is_poisoned():
+    assert Workspace(CPU, True).make(torch.float32, 3).whole.isnan().all()
+    assert Workspace(CPU, True).make(torch.int32, 3).whole.eq(torch.iinfo(torch.int32).min).all()
+
+
+@pytest.mark.parametrize("byte", [0, 85])
+def test_a_plan_that_fills_memory_with_a_byte_computes_the_same(byte):
+    program, fetch = recurrent(fetch_states=True)
+    feed = {"x": numpy.ones((5, 2, 3)), "start": numpy.ones((2, 4))}
+    expected = ol.Executor(passes=()).run(program, feed, fetch, scope=ol.init(program, ol.Scope()))
+    executor, scope = ol.Executor(passes=(), poison=byte), ol.init(program, ol.Scope())
+    found = executor.run(program, feed, fetch, scope=scope)
+    assert [value.tobytes() for value in found] == [value.tobytes() for value in expected]
+
+
+@pytest.mark.parametrize("poison", [256, -1, "yes", None, 0.5])
+def test_a_poison_that_is_no_byte_is_refused(poison):
+    with pytest.raises(ol.ArgumentError, match="poison is True, False or a byte from 0 to 255, not"):
+        ol.Executor(poison=poison)

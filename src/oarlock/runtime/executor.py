@@ -47,7 +47,8 @@ class Executor:
     What is run is a plan: the program after `passes`, as Python that is written once. Without passes it computes what the
     interpreter would, bit for bit but for operators that round by place; passes may round in another order, as each says. With
     `interpret`, `check` or `limits`, for values of inner blocks and where scopes are kept, it is the interpreter itself. With `poison`,
-    for those who work on plans, memory is spoilt with NaN as soon as nobody should read it any more.
+    for those who work on plans, memory is filled with NaN when it is not read any more, and that of loops before it is written too. A
+    number from 0 to 255 fills it with that byte.
 
     With `backend="inductor"`, what of a plan's outermost block does nothing but launch kernels, up to the updates, is compiled by PyTorch's
     compiler when it first runs, anew for each size of what is fed: that takes seconds each time, and a C++ compiler. It rounds
@@ -78,11 +79,11 @@ class Executor:
         limits: RunLimits | None = None,
         interpret: bool = False,
         passes: Collection[str] = tuple(PASSES),
-        poison: bool = False,
+        poison: bool | int = False,
         backend: Backend | None = None,
         workers: Workers | None = None,
     ):
-        self.poison = poison
+        self.poison = require_poison(poison)
         self.workers = current_workers() if workers is None else workers
         self.backend = require_backend(backend)
         self.places = places_in(place)
@@ -277,6 +278,13 @@ def require_backend(backend: object) -> Backend | None:
     if backend not in (None, *get_args(Backend)):
         raise ArgumentError(f'backend is "inductor", "cuda_graphs", "numpy" or None, not {backend!r:.60}', location=here())
     return backend  # type: ignore[return-value]
+
+
+def require_poison(poison: object) -> bool | int:
+    """`poison` as an executor takes it. Raises ArgumentError."""
+    if not isinstance(poison, int) or not 0 <= poison <= 255:
+        raise ArgumentError(f"poison is True, False or a byte from 0 to 255, not {poison!r:.60}", location=here())
+    return poison
 
 
 def _require_plans(places: Sequence[Place], backend: Backend, interpreted: Mapping[str, bool]) -> None:

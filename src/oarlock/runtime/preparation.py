@@ -62,7 +62,7 @@ class Prepared:
         whole: bool,
         passes: Collection[str] | None,
         places: Sequence[Place],
-        poison: bool = False,
+        poison: bool | int = False,
         backend: str | None = None,
     ):
         for number in places_named(program, interpreter.catalogue) if len(places) > 1 else ():
@@ -122,7 +122,7 @@ class Prepared:
             return self.measure
         return self.update and op.writes[0].name.partition("@")[0] not in self.frozen
 
-    def _plan(self, passes: Collection[str], places: Sequence[Place], *, poison: bool, backend: str | None) -> Plan:
+    def _plan(self, passes: Collection[str], places: Sequence[Place], *, poison: bool | int, backend: str | None) -> Plan:
         """The plan of a copy of the program, which the passes rewrite."""
         copy, catalogue = self.program.clone(), self.interpreter.catalogue
         blocks = zip(copy.blocks, self.program.blocks, strict=True)

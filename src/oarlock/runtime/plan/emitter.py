@@ -26,7 +26,7 @@ from oarlock.runtime.plan.numbers import Numbers, wrapping
 from oarlock.runtime.plan.regions import Region
 from oarlock.runtime.plan.source import Source
 from oarlock.runtime.plan.straight_line import StraightLine
-from oarlock.runtime.plan.workspace import Growth
+from oarlock.runtime.plan.workspace import Growth, as_byte
 from oarlock.tensor.dtype import to_torch
 
 __all__ = ["Emitter"]
@@ -48,7 +48,7 @@ class Emitter:
         places: Mapping[Op, int],
         size_checks: Mapping[Op, SizeCheck] = MappingProxyType({}),
         *,
-        poison: bool = False,
+        poison: bool | int = False,
     ):
         self.source = source
         self.catalogue = catalogue
@@ -56,8 +56,12 @@ class Emitter:
         self.place = 0  # the number of that at which the ops run that are written now
         self._devices = devices
         self._places = places
+<<<<<<< HEAD
         self.size_checks = size_checks
         self._poison = poison
+=======
+        self._poison = None if poison is False else partial(loop_support.poison, byte=as_byte(poison))
+>>>>>>> c0a85cc0 (Sweep every operator, slot and axis with sizes that do not fit)
         self._shapes: dict[Var, str] = {}  # values that are gone, whose shapes were kept
         self._sizes: dict[str, str] = {}  # a symbol -> the name of its number
         self._unsure: set[str] = set()  # symbols read off what may be an uneven stack: the next value of that size tells better
@@ -203,7 +207,7 @@ class Emitter:
             if self.numbers.has(var) or self.numbers.vanishes(var):
                 continue
             if self._poison and var not in (*stepped_through, *line.unjoined) and line.buffers.alias_sets.has_ended(var, number):
-                self.source.write(f"{self.source.bind('poison', loop_support.poison)}({self.source.name(var)})")
+                self.source.write(f"{self.source.bind('poison', self._poison)}({self.source.name(var)})")
         gone: list[str] = []
         for var in ending:
             if var in line.packed:
@@ -220,7 +224,7 @@ class Emitter:
         for buffer in ended:
             del line.held[buffer]
             if self._poison:
-                self.source.write(f"{self.source.bind('poison', loop_support.poison)}({buffer}.whole)")
+                self.source.write(f"{self.source.bind('poison', self._poison)}({buffer}.whole)")
         if ended:
             self.source.write(f"workspace.give_back({', '.join(ended)})")
 

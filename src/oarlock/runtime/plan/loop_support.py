@@ -13,6 +13,7 @@ from oarlock.op.control.ragged_rows import RaggedRows
 from oarlock.op.control.recurrent_loop import require_one_length, segments_of
 from oarlock.op.control.while_loop import require_trips
 from oarlock.registry.told_attributes import numbers_in
+from oarlock.runtime.plan.workspace import fill
 from oarlock.tensor.dtype import to_torch
 from oarlock.tensor.stacks import Stack, leaves, stack
 
@@ -91,12 +92,10 @@ def numbers_told(sizes: Sizes, shapes: tuple[Shape, ...], *given: torch.Size) ->
     return numbers_in(sizes, shapes, given)
 
 
-def poison(value: Stack | None) -> None:
-    """Spoil memory that nobody reads any more, so that whoever does will show it: NaN, and numbers far out.
+def poison(value: Stack | None, byte: int | None = None) -> None:
+    """Overwrite memory that is not read any more with `byte`, by default with NaN and the least integers: a later read shows.
 
     A value that the last trip of a loop has left out is None.
     """
     for tensor in () if value is None else leaves(value):
-        if tensor.dtype is not torch.bool:
-            inexact = tensor.is_floating_point() or tensor.is_complex()
-            tensor.fill_(float("nan") if inexact else torch.iinfo(tensor.dtype).min)
+        fill(tensor, byte)

@@ -89,9 +89,13 @@ class Plan:
         *,
         devices: Sequence[torch.device],
         places: Mapping[Op, int] = MappingProxyType({}),
+<<<<<<< HEAD
         size_checks: Mapping[Op, SizeCheck] = MappingProxyType({}),
         fed_checks: Sequence[str] = (),
         poison: bool = False,
+=======
+        poison: bool | int = False,
+>>>>>>> c0a85cc0 (Sweep every operator, slot and axis with sizes that do not fit)
         backend: str | None = None,
     ):
         self._file = f"<plan {next(_numbers)}>"  # first: an unfinished plan is deleted too
@@ -158,6 +162,7 @@ class Plan:
         self.constants = emitter.constants
         self.fed_checks = list(fed_checks)
         self._has_buffers = emitter.has_buffers
+        self._poison = poison
         self._idle: list[Workspace] = []  # those that no run has now
         self._origin = dict(origin or {})
         asked = {"workspace": emitter.has_buffers, "before_updates": bool(overwritten)}
@@ -241,7 +246,7 @@ class Plan:
         try:
             workspace = self._idle.pop()
         except IndexError:
-            workspace = Workspace(device_of(place))
+            workspace = Workspace(device_of(place), self._poison)
         computed = compute(workspace, *given)
         if place.is_cpu:  # elsewhere a run may have ended before its kernels have
             workspace.end_run()

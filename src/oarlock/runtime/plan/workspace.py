@@ -5,7 +5,7 @@ from math import prod
 
 import torch
 
-__all__ = ["Buffer", "GrowingBuffer", "Growth", "Workspace"]
+__all__ = ["Buffer", "GrowingBuffer", "Growth", "Workspace", "as_byte", "fill"]
 
 _Key = tuple[object, ...]
 
@@ -58,11 +58,12 @@ class GrowingBuffer(Buffer):
     `whole` and `steps` are there once it is `filled`.
     """
 
-    __slots__ = ("_destinations", "_growth", "_memory", "_used")
+    __slots__ = ("_destinations", "_growth", "_memory", "_poison", "_used")
 
-    def __init__(self, memory: torch.Tensor, key: _Key, growth: Growth):
+    def __init__(self, memory: torch.Tensor, key: _Key, growth: Growth, poison: bool | int = False):
         super().__init__(memory, key)
         self._growth = growth
+        self._poison = poison
         self._memory, self._destinations = memory, memory.unbind(0)
         self._used = 0
 
@@ -88,6 +89,8 @@ class GrowingBuffer(Buffer):
 
     def _grow(self) -> None:
         memory = self._memory.new_empty((2 * len(self._destinations), *self._memory.shape[1:]))
+        if self._poison is not False:
+            fill(memory, as_byte(self._poison))
         memory[: self._used].copy_(self._memory)
         self._memory, self._destinations = memory, memory.unbind(0)
 
@@ -97,11 +100,13 @@ class Workspace:
 
     A plan gives a buffer back after the last line that reads anything in it; whoever takes one of that type and those sizes afterwards,
     in that run or the next, gets it with its steps. What was not given back is no longer here: a run failed, or returns a value in it.
-    What a run did not take is let go of when it ends: of sizes that change from run to run, the latest are held.
+    What a run did not take is let go of when it ends: of sizes that change from run to run, the latest are held. With `poison`, a buffer
+    is filled when it is taken, as `Executor` says.
     """
 
-    def __init__(self, device: torch.device):
+    def __init__(self, device: torch.device, poison: bool | int = False):
         self._device = device
+        self._poison = poison
         self._before: dict[_Key, list[Buffer]] = {}  # given back in the run before
         self._idle: dict[_Key, list[Buffer]] = {}  # given back in this one
 
@@ -117,12 +122,12 @@ class Workspace:
 
     def make(self, dtype: torch.dtype, *sizes: int) -> Buffer:
         """A buffer that is new, and is not given back."""
-        return Buffer(torch.empty(sizes, dtype=dtype, device=self._device), (dtype, *sizes))
+        return Buffer(self._filled(torch.empty(sizes, dtype=dtype, device=self._device)), (dtype, *sizes))
 
     def make_growing(self, growth: Growth, *sizes: int) -> GrowingBuffer:
         """The same for a number of trips that nobody knows."""
-        memory = torch.empty((growth.expected, *sizes), dtype=growth.dtype, device=self._device)
-        return GrowingBuffer(memory, (growth, *sizes), growth)
+        memory = self._filled(torch.empty((growth.expected, *sizes), dtype=growth.dtype, device=self._device))
+        return GrowingBuffer(memory, (growth, *sizes), growth, self._poison)
 
     def borrow(self, dtype: torch.dtype, *sizes: int) -> Buffer:
         """A buffer to be returned, as a value that others may hold: one of small steps is held, and it is copied then."""
@@ -145,9 +150,31 @@ class Workspace:
         """Let go of what the run did not take."""
         self._before, self._idle = self._idle, {}
 
+    def _filled(self, memory: torch.Tensor) -> torch.Tensor:
+        if self._poison is not False:
+            fill(memory, as_byte(self._poison))
+        return memory
+
     def _held(self, key: _Key) -> Buffer | None:
         held = self._idle.get(key) or self._before.get(key)
         return held.pop() if held else None
+
+
+def as_byte(poison: bool | int) -> int | None:
+    """The byte of the option `poison`; None for True, which stands for NaN."""
+    return None if poison is True else int(poison)
+
+
+def fill(memory: torch.Tensor, byte: int | None) -> None:
+    """Overwrite a tensor with `byte`; with None, with NaN and the least integers. A bool stays, which has no other values."""
+    if memory.dtype is torch.bool or not memory.numel():
+        return
+    if byte is not None:
+        memory.copy_(torch.full((memory.itemsize,), byte, dtype=torch.uint8).view(memory.dtype)[0])
+    elif memory.is_floating_point() or memory.is_complex():
+        memory.fill_(float("nan"))
+    else:
+        memory.fill_(torch.iinfo(memory.dtype).min)
 
 
 def _step_bytes(dtype: torch.dtype, sizes: Sequence[int]) -> int:
