@@ -56,12 +56,8 @@ class Emitter:
         self.place = 0  # the number of that at which the ops run that are written now
         self._devices = devices
         self._places = places
-<<<<<<< HEAD
         self.size_checks = size_checks
-        self._poison = poison
-=======
         self._poison = None if poison is False else partial(loop_support.poison, byte=as_byte(poison))
->>>>>>> c0a85cc0 (Sweep every operator, slot and axis with sizes that do not fit)
         self._shapes: dict[Var, str] = {}  # values that are gone, whose shapes were kept
         self._sizes: dict[str, str] = {}  # a symbol -> the name of its number
         self._unsure: set[str] = set()  # symbols read off what may be an uneven stack: the next value of that size tells better

@@ -89,13 +89,9 @@ class Plan:
         *,
         devices: Sequence[torch.device],
         places: Mapping[Op, int] = MappingProxyType({}),
-<<<<<<< HEAD
         size_checks: Mapping[Op, SizeCheck] = MappingProxyType({}),
         fed_checks: Sequence[str] = (),
-        poison: bool = False,
-=======
         poison: bool | int = False,
->>>>>>> c0a85cc0 (Sweep every operator, slot and axis with sizes that do not fit)
         backend: str | None = None,
     ):
         self._file = f"<plan {next(_numbers)}>"  # first: an unfinished plan is deleted too
