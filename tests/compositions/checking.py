@@ -27,10 +27,12 @@ def check(composition: Composition, random: Random) -> str:
     DisagreementError.
     """
     program, made = composition.program, composition.made
+    some = tuple(name for name in PASSES if random.random() < 0.5)
     executors = {
         "by default": ol.Executor(),
         "without passes": ol.Executor(passes=(), poison=True),
         **{f"with {name} alone": ol.Executor(passes=(name,)) for name in random.sample(sorted(PASSES), 3)},
+        f"with {', '.join(some)}": ol.Executor(passes=some),
     }
     fetches = [[*made, *composition.gradients], composition.gradients or made[-1:], made[-1:], random.sample(made, min(len(made), 2))]
     try:

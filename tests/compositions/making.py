@@ -69,6 +69,7 @@ class _Writing:
         with self.program:
             pool = [self._leaf(self.random.choice(SHAPES)) for _ in range(self.random.randint(2, 4))]
             pool += [self._leaf(("n",), "int64"), self._leaf(("n", 3), "bool")]
+            pool += self._ragged() if self.random.random() < 0.3 else []
             self._ops(pool, self.random.randint(1, 6))
             if kind == "loop":
                 self._loop(pool)
@@ -103,9 +104,23 @@ class _Writing:
         self.feed[name] = values if dtype == "float64" else values > 0.0 if dtype == "bool" else generator.integers(0, 2, numbers)
         return var
 
+    def _ragged(self) -> list[ol.Var]:
+        """Ragged ids of one to three dimensions, where their sequences end, and bags of rows of a table by them."""
+        name, shape = self.program.unique("x"), self.random.choice(([2], [2], [3], [], [2, 3]))
+        ids = ol.layer.data(name, shape, "int64", ragged=1)
+        generator = numpy.random.default_rng(self.random.randrange(2**30))
+        lengths = generator.integers(0, 3, self.sizes["n"])
+        self.feed[f"{name}.splits"] = numpy.concatenate([[0], numpy.cumsum(lengths)]).astype("int64")
+        self.feed[name] = generator.integers(0, 2, (lengths.sum(), *shape))
+        mode = self.random.choice(("mean", "sum", "max"))
+        found = ol.layer.embedding_bag(ids, (2, 3), dtype="float64", mode=mode)
+        return [ids, self.program.main.var(f"{name}.splits"), found]
+
     def _ops(self, pool: list[ol.Var], count: int) -> None:
-        """Append ops on what is in the `pool`, and put there what they give."""
+        """Append ops on what is in the `pool`, and put there what they give; at times, a constant beside them, or as a part of them."""
         for _ in range(count):
+            if self.random.random() < 0.1:
+                pool += self._constant_parts(pool)
             for _ in range(ATTEMPTS):
                 operator = self.random.choice(_operators())
                 if self._try(operator, pool):
@@ -131,6 +146,15 @@ class _Writing:
             return False
         pool += [var for item in (found if isinstance(found, tuple) else (found,)) for var in (item if isinstance(item, list) else [item])]
         return True
+
+    def _constant_parts(self, pool: Sequence[ol.Var]) -> list[ol.Var]:
+        """A constant of the type of something in the pool, where that has numbers for sizes; and its concatenation with that."""
+        static = [var for var in pool if var.shape and all(isinstance(size, int) for size in var.shape) and var.dtype.is_floating]
+        if not static:
+            return []
+        like = self.random.choice(static)
+        constant = ol.op.full(shape=like.shape, value=0.5, dtype=like.dtype)  # type: ignore[arg-type]
+        return [constant, ol.op.concat([ol.op.tanh(like), constant], axis=self.random.choice((-1, 0)))]
 
     def _argument(self, slot: Slot, pool: Sequence[ol.Var]) -> Any:
         if slot.optional and self.random.random() < 0.5:

@@ -153,6 +153,20 @@ def joined(w: Writing) -> ol.Var:
     return w.keep(whole, bound)
 
 
+def constant(w: Writing) -> ol.Var:
+    """Numbers that are the same in each run: alone in reach, or beside what is computed here."""
+    x = w.value(lambda var: bool(var.shape) and all(isinstance(size, int) for size in var.shape), (w.width,))
+    part = w.keep(ol.op.full(shape=x.shape, value=w.choices.pick((0.5, -0.25, 0.0)), dtype="float64"), 0.5)  # type: ignore[arg-type]
+    w.features.add("constant in a block" if w.depth else "constant")
+    if w.choices.chance(30):
+        return part
+    computed = w.keep(ol.op.tanh(x), 1.0) if w.choices.chance(60) else x
+    parts = [computed, part] if w.choices.chance(60) else [part, computed]
+    whole = w.keep(ol.op.concat(parts, axis=w.choices.pick((-1, -1, 0))), max(w.bound(computed), 0.5))
+    w.ends.add(whole)
+    return whole
+
+
 def _without(shape: Shape, axis: int) -> Shape:
     return (*shape[:axis], *shape[axis + 1 :])
 
@@ -279,6 +293,18 @@ def pooled(w: Writing) -> ol.Var:
     return w.keep(ol.layer.sequence_expand(y, x), 1.0) if w.choices.chance(30) else y
 
 
+def bags(w: Writing) -> ol.Var:
+    """Bags of rows of a table, by ragged ids of up to three dimensions: a bag in each sequence or, of more dimensions, in each element."""
+    if not w.may_be_ragged:
+        return taken(w)
+    table = w.parameter(w.other, w.width)
+    shape = w.choices.pick(((2,), (w.other,), (), (2, 3)))
+    ids = w.ragged_ids(w.other, *shape)
+    mode, weight = w.choices.pick(("mean", "sum")), ol.layer.ParameterOptions(name=table.name)
+    w.features.add(f"bags of ragged ids of {len(shape) + 1} dimensions")
+    return w.keep(ol.op.tanh(ol.layer.embedding_bag(ids, (w.other, w.width), dtype="float64", mode=mode, weight=weight)), 1.0)
+
+
 def forbidden(w: Writing) -> ol.Var:
     """An op that raises where it runs."""
     w.features.add("what would raise")
@@ -294,6 +320,7 @@ STATEMENTS: list[tuple[int, Statement]] = [
     (5, kinked),
     (5, matrices),
     (5, joined),
+    (9, constant),
     (5, broadcast),
     (4, reshaped),
     (4, normalized),
@@ -305,5 +332,6 @@ STATEMENTS: list[tuple[int, Statement]] = [
     (6, dropped),
     (6, unchanged),
     (5, pooled),
+    (5, bags),
     (4, deep),
 ]

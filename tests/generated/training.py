@@ -26,6 +26,7 @@ EXACT = {"inline", "canonicalize", "constant_folding", "cse", "licm", "hoist_tra
 """Passes that round nothing otherwise; a zero may lose its sign."""
 
 STEPS = 2
+SUBSETS = 4  # random ones of the passes
 OPTIMIZERS = (
     lambda: ol.optimizer.SGD(0.05),
     lambda: ol.optimizer.Momentum(0.05, mu=0.5),
@@ -40,8 +41,9 @@ def check_training(case: Case, random: Random, *, passes: bool = False, pairs: b
     """Train a program by the interpreter and by plans; return which passes did something.
 
     By a plan without passes the bits are the same, but of what depends on an op that rounds by place. With all of them, with some alone
-    or two at a time - all that there are with `passes` and with `pairs` - values may be rounded otherwise, unless the passes say that
-    they round nothing. What combinations of passes make of the program is found without plans; what is the same is run once.
+    or two at a time - all that there are with `passes` and with `pairs` - and with random subsets, values may be rounded otherwise, unless
+    the passes say that they round nothing. What combinations of passes make of the program is found without plans; what is the same is run
+    once.
     """
     program, names = trained(case, random)
     expected = _run(program, case, names, ol.Executor(interpret=True))
@@ -69,6 +71,8 @@ def _combinations(random: Random, *, passes: bool, pairs: bool) -> Iterator[Comb
     both = list(combinations(PASSES, 2))
     yield from alone if passes else random.sample(alone, 2)
     yield from both if pairs else random.sample(both, 1)
+    for _ in range(SUBSETS if passes else 1):
+        yield tuple(name for name in PASSES if random.random() < 0.5)
 
 
 def _states(rewritings: Rewritings, tried: Iterable[Combination]) -> dict[State, list[Combination]]:

@@ -133,19 +133,30 @@ class Writing:
 
     def ragged(self, *shape: int) -> ol.Var:
         """A new ragged input: sequences of any lengths, 0 too, one after another; at times, sequences of sequences."""
+        var = self._ragged(shape, "float64")
+        self.arrays[var.name] = self._random.uniform(-1.5, 1.5, size=self._numbers(var.shape))
+        return self.keep(var, 1.5)
+
+    def ragged_ids(self, classes: int, *shape: int) -> ol.Var:
+        """A new ragged input of class ids."""
+        var = self._ragged(shape, "int64")
+        self.arrays[var.name] = self._random.integers(classes, size=self._numbers(var.shape))
+        return var
+
+    def _ragged(self, shape: tuple[int, ...], dtype: str) -> ol.Var:
+        """Declare a ragged input, and make its row splits."""
         name, rows, levels = f"x{len(self.arrays)}", self.choices.pick(("n", "n", SPLIT)), self.choices.pick((1, 1, 1, 2))
         with self.program.main:
-            var = ol.layer.data(name, list(shape), "float64", batch=rows, ragged=levels)
+            var = ol.layer.data(name, list(shape), dtype, batch=rows, ragged=levels)
         count = self.sizes[rows]
         for splits in [item for item in self.program.main.inputs if item.name.startswith(f"{name}.splits")]:
             lengths = self._random.integers(0, 4, size=count)
             count = int(lengths.sum())
             self.sizes[str(splits.row_splits_of)] = count
             self.arrays[splits.name] = numpy.concatenate([[0], numpy.cumsum(lengths)]).astype("int64")
-        self.arrays[name] = self._random.uniform(-1.5, 1.5, size=(count, *shape))
         self.features |= {"ragged: two levels"} if levels == 2 else set()
         self.features |= {"ragged: splits alone tell how many"} if rows == SPLIT else set()
-        return self.keep(var, 1.5)
+        return var
 
     def rows_of(self, length: Size) -> Size | None:
         """The number of sequences, where values of this length are ragged."""

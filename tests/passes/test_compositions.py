@@ -39,7 +39,7 @@ def test_a_pass_that_goes_wrong_is_noticed(monkeypatch):
         return 0
 
     monkeypatch.setitem(PASSES, "canonicalize", compute_in_reverse)
-    _, _, failures = run(0, range(20))
+    _, _, failures = run(0, range(20, 40))
     assert failures
     assert all("values: " in failure for failure in failures)
 

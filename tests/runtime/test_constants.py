@@ -1,5 +1,7 @@
 """Small tensors that are the same in each run: a plan makes them once, nobody writes over them, and nobody is handed them."""
 
+import itertools
+
 import numpy
 import pytest
 
@@ -130,3 +132,47 @@ def test_a_line_that_fails_tells_of_its_constants():
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
     assert '"full_0"' in messages[0]
+
+
+def of_parts(parts, *, reverse):
+    """A program with a loop that stacks a concatenation of `parts`, functions of a step and of the memory; and that stack."""
+    with ol.Program() as program:
+        x, first = ol.layer.data("x", [2], "float64", batch="t"), ol.layer.data("first", [2], "float64", batch=None)
+        rnn = ol.rnn(reverse=reverse)
+        with rnn.step():
+            step, memory = rnn.step_input(x), rnn.memory(first)
+            rnn.update_memory(memory, ol.op.tanh(step + rnn.previous_memory(memory)))
+            rnn.output(ol.op.concat([part(step, rnn.previous_memory(memory)) for part in parts], axis=-1))
+        stacked = rnn()
+    return program, stacked
+
+
+PARTS = {
+    "computed": lambda x, memory: ol.op.tanh(x),
+    "given": lambda x, memory: x,
+    "a memory": lambda x, memory: memory,
+    "a constant": lambda x, memory: ol.op.full(shape=(2,), value=0.5, dtype="float64"),
+    "a wider one": lambda x, memory: ol.op.full(shape=(3,), value=-0.5, dtype="float64"),
+    "made of one": lambda x, memory: ol.op.tanh(ol.op.full(shape=(2,), value=0.25, dtype="float64")),
+    "its sign": lambda x, memory: ol.op.neg(ol.op.full(shape=(1,), value=0.25, dtype="float64")),
+}
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(
+    "names", [*itertools.permutations(PARTS, 2), ("a constant", "computed", "a wider one", "given")], ids=" beside ".join
+)
+def test_constant_parts_of_a_wider_value_are_written_in_every_trip(names, reverse):
+    program, stacked = of_parts([PARTS[name] for name in names], reverse=reverse)
+    x, first = numpy.linspace(-1, 1, 8).reshape(4, 2), numpy.array([0.1, 0.2])
+    memories = numpy.stack([*itertools.accumulate(x[::-1] if reverse else x, lambda m, row: numpy.tanh(row + m), initial=first)][:-1])
+    values = {
+        "computed": numpy.tanh(x), "given": x, "a memory": memories[::-1] if reverse else memories,
+        "a constant": numpy.full((4, 2), 0.5), "a wider one": numpy.full((4, 3), -0.5),
+        "made of one": numpy.full((4, 2), numpy.tanh(0.25)), "its sign": numpy.full((4, 1), -0.25),
+    }  # fmt: skip
+    expected = numpy.concatenate([values[name] for name in names], axis=1)
+    for executor in (ol.Executor(poison=True), *(ol.Executor(passes=passes, poison=True) for passes in ((), ("inline",), ("licm",)))):
+        for _ in range(2):
+            (found,) = executor.run(program, {"x": x, "first": first}, [stacked], scope=ol.Scope())
+            numpy.testing.assert_allclose(found, expected, rtol=1e-15)

@@ -124,15 +124,16 @@ def embedding_bag(
 ) -> Var:
     """The mean of the rows of a trained table, or their "sum" or "max", over each bag of ids: int64[*b k] -> float[*b d].
 
-    Bags may be ragged, int64[t] of n bags: float[n d]. With `weights`, of the shape of `ids`, the sum has each row as many times as
-    its weight says. The id `padding_index` does not count; a bag of nothing else is zeros. All else is as in `embedding`. Raises
-    ArgumentError, DTypeError and ShapeError.
+    A bag is the last axis of the ids. Ragged ids of one dimension, int64[t] of n sequences, have a bag in each sequence: float[n d]. Ragged
+    ids of more dimensions, int64[t k], have one in each element, and the result is ragged like them: float[t d]. With `weights`, of the
+    shape of `ids`, the sum has each row as many times as its weight says. The id `padding_index` does not count; a bag of nothing else is
+    zeros. All else is as in `embedding`. Raises ArgumentError, DTypeError and ShapeError.
 
         y = ol.layer.embedding_bag(ids, (100, 16), mode="sum")
     """
     ids = require_type(ids, "embedding_bag: ids")
     program = ids.block.program
-    ragged = bool(ids.shape) and block_for([ids], "embedding_bag").splits_of(ids.shape[0]) is not None
+    ragged = len(ids.shape or ()) == 1 and block_for([ids], "embedding_bag").splits_of(ids.shape[0]) is not None  # type: ignore[index]
     if mode not in ("mean", "sum", "max") or (weights is not None and mode != "sum"):
         raise ArgumentError(
             f"embedding_bag: mode is 'mean', 'sum' or 'max', and 'sum' where there are weights, not {mode!r:.60}", location=here()

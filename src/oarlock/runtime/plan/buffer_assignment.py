@@ -55,6 +55,7 @@ class BufferAssignment:
         self._catalogue = catalogue
         self._names = names
         self._given = frozenset(given)
+        self._constants = frozenset(constants)
         self._makers: dict[Var, Op] = {}
         self._over: dict[Var, Var] = {}  # a result -> the input that it is written over
         self._parts = set(gapped)  # what may lie in a part of a wider value, with gaps in memory
@@ -167,9 +168,14 @@ class BufferAssignment:
         return bool(placed)
 
     def _put_alone(self, part: Var, destination: str, reader: Op) -> bool:
-        """`scatter_add` by the op that makes it, for what has gaps in memory: kernels may round otherwise where they read such."""
+        """`put` for a part of a wider value, whose memory has gaps: it is read by `reader` alone, since kernels may round otherwise there.
+
+        A constant is not put: it is computed once, in memory that the plan holds from run to run, and copied.
+        """
         maker = self._makers.get(part)
         if maker is None or maker.blocks or len(maker.writes) != 1 or part in self._placed or self._readers[part] != [reader]:
+            return False
+        if part in self._constants:
             return False
         into = variants_of(self._catalogue.get(maker.type)).out
         if into is None:
