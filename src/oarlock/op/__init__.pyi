@@ -87,7 +87,6 @@ from oarlock.op.composed.crf import crf_loss as crf_loss
 from oarlock.op.composed.diagonals import trace as trace
 from oarlock.op.composed.einsum import einsum as einsum
 from oarlock.op.composed.elementwise import deg2rad as deg2rad
-from oarlock.op.composed.elementwise import entr as entr
 from oarlock.op.composed.elementwise import float_power as float_power
 from oarlock.op.composed.elementwise import frac as frac
 from oarlock.op.composed.elementwise import isneginf as isneginf
@@ -96,7 +95,6 @@ from oarlock.op.composed.elementwise import ldexp as ldexp
 from oarlock.op.composed.elementwise import ndtr as ndtr
 from oarlock.op.composed.elementwise import rad2deg as rad2deg
 from oarlock.op.composed.elementwise import signbit as signbit
-from oarlock.op.composed.elementwise import sinc as sinc
 from oarlock.op.composed.joining import atleast_1d as atleast_1d
 from oarlock.op.composed.joining import atleast_2d as atleast_2d
 from oarlock.op.composed.joining import atleast_3d as atleast_3d
@@ -142,7 +140,7 @@ def adaptive_max_pool_with_indices(x: Var, size: tuple[int, ...]) -> tuple[Var, 
     """The largest value in each of ``size`` windows, as even as they can be, and its place, as `max_pool_with_indices` has it."""
 
 def addcdiv(base: Var, x: Var, y: Var, value: float = 1.0) -> Var:
-    """``base + value x / y``, which broadcast."""
+    """``base + value x / y``, which broadcast. Numbers of half precision are computed in float32."""
 
 def allclose(x: Var, y: Var, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Var:
     """Whether all elements are close, as `isclose` has it: bool[]."""
@@ -364,9 +362,6 @@ def local_response_norm(x: Var, size: int, alpha: float = 0.0001, beta: float = 
     Krizhevsky, Sutskever and Hinton, 2012. Raises ShapeError or ArgumentError.
     """
 
-def logit(x: Var, epsilon: float | None = None) -> Var:
-    """``log(x / (1 - x))``, the inverse of `sigmoid`; with ``epsilon``, of ``x`` held between that and 1 less it. NaN beyond 0 and 1."""
-
 def logspace(start: float, stop: float, count: int, base: float = 10.0, dtype: DType | str = "float32") -> Var:
     """``base`` to the powers that `linspace` gives."""
 
@@ -420,7 +415,10 @@ def multilabel_soft_margin_loss(x: Var, target: Var, weight: Var | None = None, 
     """The mean over the classes of the binary cross entropy of the sigmoid, each times the ``weight`` of its class: float[*b k] twice."""
 
 def nan_to_num(x: Var, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Var:
-    """``x`` with numbers in the place of NaN and of infinities, which are the largest and the least of its dtype where none is given."""
+    """``x`` with numbers in the place of NaN and of infinities, which are the largest and the least of its dtype where none is given.
+
+    The real and the imaginary part of a complex number are replaced each for itself.
+    """
 
 def nanmean(x: Var, axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> Var:
     """The mean of what is no NaN; NaN where all is."""
@@ -1368,6 +1366,12 @@ def embedding_linear(x: Var, rows: Var, w: Var, bias: Var | None = None, *, name
     Rows of ``x`` by number, times a shared matrix, plus a shared row: ``out[i] = x[rows[i]] @ w + bias``. Fails where `gather` does.
     """
 
+def entr(x: Var, *, name: str | None = None) -> Var:
+    """entr(x: float[*b]) -> y: float[*b]
+
+    ``-x log(x)``, the entropy; 0 at 0, and infinitely small below.
+    """
+
 def equal(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """equal(x: T[*#s], y: T[*#s]) -> z: bool[*#s]
 
@@ -1906,6 +1910,12 @@ def logical_xor(x: Var | bool, y: Var | bool, *, name: str | None = None) -> Var
     """logical_xor(x: bool[*#s], y: bool[*#s]) -> z: bool[*#s]
 
     Where just one is true.
+    """
+
+def logit(x: Var, epsilon: float | None = None, *, name: str | None = None) -> Var:
+    """logit(x: float[*b], epsilon=None) -> y: float[*b]
+
+    ``log(x / (1 - x))``, the inverse of `sigmoid`; with ``epsilon``, of ``x`` held between that and 1 less it. NaN beyond 0 and 1.
     """
 
 def logsumexp(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
@@ -2608,6 +2618,12 @@ def sin(x: Var, *, name: str | None = None) -> Var:
     """sin(x: inexact[*b]) -> y: inexact[*b]
 
     The sine of ``x`` radians.
+    """
+
+def sinc(x: Var, *, name: str | None = None) -> Var:
+    """sinc(x: float[*b]) -> y: float[*b]
+
+    ``sin(pi x) / (pi x)``, and 1 at 0.
     """
 
 def sinh(x: Var, *, name: str | None = None) -> Var:

@@ -9,14 +9,18 @@ import torch
 
 from oarlock.errors import ArgumentError
 from oarlock.op.choice import where
-from oarlock.op.comparison import equal
+from oarlock.op.comparison import equal, greater, less
 from oarlock.op.elementwise import add, divide, multiply, neg, subtract
+from oarlock.op.logical import logical_or
 from oarlock.op.magnitude import sign
+from oarlock.op.trigonometry import cos
 from oarlock.op.trusted_operator import operator
-from oarlock.op.unary import exp, number_like, square
+from oarlock.op.unary import exp, log, number_like, square
 from oarlock.registry import Case, GradCheck, Rejects
 
-__all__ = ["digamma", "erfc", "erfcx", "erfinv", "i0", "i0e", "i1", "i1e", "lgamma", "log_ndtr", "ndtri", "polygamma"]
+__all__ = [
+    "digamma", "entr", "erfc", "erfcx", "erfinv", "i0", "i0e", "i1", "i1e", "lgamma", "log_ndtr", "logit", "ndtri", "polygamma", "sinc",
+]  # fmt: skip
 
 _ROOT_OF_PI = math.sqrt(math.pi)
 _HALVES = (torch.float16, torch.bfloat16)
@@ -109,6 +113,58 @@ def ndtri(x):
 ndtri.gradient_programs(
     x=lambda y, dy: multiply(multiply(dy, exp(multiply(square(y), number_like(0.5, y)))), number_like(math.sqrt(2 * math.pi), y))
 )
+
+
+@operator(
+    "x: float[*b] -> y: float[*b]",
+    sensitive_to="layout",
+    cases=[
+        Case(x=[0.5, 0.0, 1.0, 0.75], y=[0.0, -math.inf, math.inf, math.log(3.0)]),
+        Case(x=[0.1, 0.5, 1.0], epsilon=0.25, y=[-math.log(3.0), 0.0, math.log(3.0)]),
+        GradCheck(low=0.2, high=0.8),
+        GradCheck(low=0.2, high=0.8, epsilon=0.1),
+    ],
+)
+def logit(x, *, epsilon: float | None = None):
+    """``log(x / (1 - x))``, the inverse of `sigmoid`; with ``epsilon``, of ``x`` held between that and 1 less it. NaN beyond 0 and 1."""
+    return torch.logit(x, eps=epsilon)
+
+
+@logit.gradient_program("x")
+def logit_dx(x, dy, *, epsilon=None):
+    """``dy / (x (1 - x))``; NaN beyond 0 and 1, and 0 where ``epsilon`` holds ``x``."""
+    least = 0.0 if epsilon is None else epsilon
+    beyond = logical_or(less(x, number_like(least, x)), greater(x, number_like(1.0 - least, x)))
+    slope = multiply(x, subtract(number_like(1.0, x), x))
+    held = number_like(math.nan if epsilon is None else 0.0, dy)
+    return where(beyond, held, divide(dy, slope))
+
+
+@operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 1.0, 0.5, -0.5], y=[1.0, 0.0, 2.0 / math.pi, 2.0 / math.pi])])
+def sinc(x):
+    """``sin(pi x) / (pi x)``, and 1 at 0."""
+    return torch.sinc(x)
+
+
+@sinc.gradient_program("x")
+def sinc_dx(x, y, dy):
+    """``dy (cos(pi x) - y) / x``; 0 at 0."""
+    nothing = equal(x, number_like(0.0, x))
+    angle = multiply(x, number_like(math.pi, x))
+    slope = divide(subtract(cos(angle), y), where(nothing, number_like(1.0, x), x))
+    return where(nothing, number_like(0.0, dy), multiply(dy, slope))
+
+
+@operator(
+    "x: float[*b] -> y: float[*b]",
+    cases=[Case(x=[0.0, 1.0, 0.5, -1.0], y=[0.0, 0.0, math.log(2.0) / 2, -math.inf]), GradCheck(low=0.2, high=2.0)],
+)
+def entr(x):
+    """``-x log(x)``, the entropy; 0 at 0, and infinitely small below."""
+    return widely(torch.special.entr, x)
+
+
+entr.gradient_programs(x=lambda x, dy: multiply(dy, neg(log(x) + 1.0)))
 
 
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0], y=[-math.log(2.0)]), GradCheck(low=-3.0, high=3.0)])

@@ -6,24 +6,24 @@ from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
 from oarlock.ir.var import Var
 from oarlock.op.choice import where
-from oarlock.op.comparison import equal, greater, less, less_equal
+from oarlock.op.comparison import equal, less, less_equal
+from oarlock.op.complex_parts import complex_, imag, real
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.composed.composition import composition
 from oarlock.op.composed.shape import known_shape
 from oarlock.op.dtype_conversion import cast
-from oarlock.op.elementwise import add, clip, divide, multiply, neg, subtract
+from oarlock.op.elementwise import add, divide, multiply, neg, subtract
 from oarlock.op.logical import all_, logical_and, logical_or
 from oarlock.op.magnitude import abs_
 from oarlock.op.paired_functions import copysign
 from oarlock.op.powers import power
 from oarlock.op.rounding import isfinite, isnan, trunc
 from oarlock.op.special_functions import erfc, lgamma
-from oarlock.op.trigonometry import sin
-from oarlock.op.unary import exp2, log
+from oarlock.op.unary import exp2
 
 __all__ = [
-    "addcdiv", "allclose", "deg2rad", "entr", "float_power", "frac", "isclose", "isneginf", "isposinf", "ldexp", "logit", "multigammaln",
-    "nan_to_num", "ndtr", "rad2deg", "signbit", "sinc",
+    "addcdiv", "allclose", "deg2rad", "float_power", "frac", "isclose", "isneginf", "isposinf", "ldexp", "multigammaln", "nan_to_num",
+    "ndtr", "rad2deg", "signbit",
 ]  # fmt: skip
 
 
@@ -46,25 +46,13 @@ def frac(x: Var) -> Var:
 
 
 @composition
-def sinc(x: Var) -> Var:
-    """``sin(pi x) / (pi x)``, and 1 at 0."""
-    angle = multiply(x, constant_like(math.pi, x))
-    nothing = equal(x, constant_like(0.0, x))
-    one = constant_like(1.0, x)
-    return where(nothing, one, divide(sin(angle), where(nothing, one, angle)))
-
-
-@composition
-def logit(x: Var, *, epsilon: float | None = None) -> Var:
-    """``log(x / (1 - x))``, the inverse of `sigmoid`; with ``epsilon``, of ``x`` held between that and 1 less it. NaN beyond 0 and 1."""
-    if epsilon is not None:
-        x = clip(x, constant_like(epsilon, x), constant_like(1.0 - epsilon, x))
-    return log(divide(x, subtract(constant_like(1.0, x), x)))
-
-
-@composition
 def nan_to_num(x: Var, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Var:
-    """``x`` with numbers in the place of NaN and of infinities, which are the largest and the least of its dtype where none is given."""
+    """``x`` with numbers in the place of NaN and of infinities, which are the largest and the least of its dtype where none is given.
+
+    The real and the imaginary part of a complex number are replaced each for itself.
+    """
+    if x.dtype.is_complex:
+        return complex_(*(nan_to_num(part, nan=nan, posinf=posinf, neginf=neginf) for part in (real(x), imag(x))))
     largest = _LARGEST[str(x.dtype)] if x.dtype.is_floating else 0.0
     infinity = constant_like(math.inf, x) if x.dtype.is_floating else x
     found = where(isnan(x), constant_like(nan, x), x)
@@ -126,7 +114,10 @@ def ldexp(x: Var, exponent: Var | float) -> Var:
 
 @composition
 def addcdiv(base: Var, x: Var, y: Var, *, value: float = 1.0) -> Var:
-    """``base + value x / y``, which broadcast."""
+    """``base + value x / y``, which broadcast. Numbers of half precision are computed in float32."""
+    if x.dtype.value in ("float16", "bfloat16"):
+        wide = (cast(each, dtype="float32") for each in (base, x, y))
+        return cast(addcdiv(*wide, value=value), dtype=x.dtype)
     quotient = divide(x, y)
     return add(base, quotient if value == 1.0 else multiply(quotient, constant_like(value, x)))
 
@@ -135,15 +126,6 @@ def addcdiv(base: Var, x: Var, y: Var, *, value: float = 1.0) -> Var:
 def ndtr(x: Var) -> Var:
     """The probability that a standard normal number is below ``x``."""
     return multiply(erfc(multiply(x, constant_like(-math.sqrt(0.5), x))), constant_like(0.5, x))
-
-
-@composition
-def entr(x: Var) -> Var:
-    """``-x log(x)``, the entropy; 0 at 0, and infinitely small below."""
-    zero = constant_like(0.0, x)
-    some = greater(x, zero)
-    found = neg(multiply(x, log(where(some, x, constant_like(1.0, x)))))
-    return where(logical_or(some, isnan(x)), found, where(equal(x, zero), zero, constant_like(-math.inf, x)))
 
 
 @composition

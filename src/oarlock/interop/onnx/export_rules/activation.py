@@ -18,7 +18,7 @@ for ours, theirs in {
 @export("relu_dx")
 def relu_dx(g: Graph, y: Value, dy: Value) -> str:
     zero = g.scalar(0, y.dtype)
-    return g("Where", g("Greater", y, zero), dy, zero)
+    return g("Where", g("LessOrEqual", y, zero), zero, dy)  # of NaN, dy
 
 
 @export("sigmoid_dx")

@@ -1,7 +1,5 @@
 """Arithmetic with broadcasting, as `op/elementwise.py` and `op/fused.py` have it."""
 
-import math
-
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
 from oarlock.interop.onnx.export_rules.reduction import sum_to
@@ -34,7 +32,11 @@ def where(g: Graph, condition: Value, x: Value, y: Value) -> str:
 
 @export("lerp")
 def lerp(g: Graph, start: Value, end: Value, weight: Value) -> str:
-    return g("Add", start, g("Mul", weight, g("Sub", end, start)))
+    """From the nearer end, so that either is given exactly."""
+    whole, one = g("Sub", end, start), g.scalar(1, start.dtype)
+    near = g("Less", g("Abs", weight), g.scalar(0.5, start.dtype))
+    from_end = g("Sub", end, g("Mul", whole, g("Sub", one, weight)))
+    return g("Where", near, g("Add", start, g("Mul", weight, whole)), from_end)
 
 
 @export("sum")
@@ -135,15 +137,3 @@ def clip_dlower_ddy(g: Graph, x: Value, lower: Value, ddlower: Value, dy: Value,
 @export("clip_dupper_ddy")
 def clip_dupper_ddy(g: Graph, x: Value, upper: Value, ddupper: Value, dy: Value, lower: Value | None = None) -> str:
     return g("Expand", g("Where", _above(g, x, upper, lower), ddupper, g.scalar(0, ddupper.dtype)), g.shape(dy))
-
-
-@export("atan2")
-def atan2(g: Graph, y: Value, x: Value) -> str:
-    """The angle of y / x, moved by half a turn where x is negative; of infinities, what IEEE 754 says, is not said."""
-    zero = g.scalar(0, x.dtype)
-    left = g("Less", x, zero)
-    half = g("Where", g("Less", y, zero), g.scalar(-math.pi, x.dtype), g.scalar(math.pi, x.dtype))
-    angle = g("Atan", g("Div", y, x))
-    turned = g("Where", left, g("Add", angle, half), angle)
-    upright = g("Mul", g("Sign", y), g.scalar(math.pi / 2, x.dtype))
-    return g("Where", g("Equal", x, zero), upright, turned)

@@ -14,16 +14,34 @@ def hypot(g: Graph, x: Value, y: Value) -> str:
     large, small = g("Max", g("Abs", x), g("Abs", y)), g("Min", g("Abs", x), g("Abs", y))
     still = g("Or", g("Equal", large, zero), g("IsInf", large))
     ratio = g("Where", still, zero, g("Div", small, g("Where", still, one, large)))
-    return g("Mul", large, g("Sqrt", g("Add", one, g("Mul", ratio, ratio))))
+    length = g("Mul", large, g("Sqrt", g("Add", one, g("Mul", ratio, ratio))))
+    infinite = g("Or", g("IsInf", x), g("IsInf", y))  # even where the other one is NaN
+    return g("Where", infinite, g.scalar(math.inf, x.dtype), length)
 
 
 @export("copysign")
 def copysign(g: Graph, x: Value, y: Value) -> str:
     """The sign of a zero is that of its reciprocal."""
-    zero = g.scalar(0, y.dtype)
-    negative = g("Or", g("Less", y, zero), g("Less", g("Reciprocal", y), zero))
     size = g("Abs", x)
-    return g("Where", negative, g("Neg", size), size)
+    return g("Where", has_minus(g, y), g("Neg", size), size)
+
+
+def has_minus(g: Graph, x: Value) -> str:
+    """Where a number has a minus sign, as -0 has: bool."""
+    zero = g.scalar(0, x.dtype)
+    return g("Or", g("Less", x, zero), g("Less", g("Reciprocal", x), zero))
+
+
+@export("atan2")
+def atan2(g: Graph, y: Value, x: Value) -> str:
+    """The angle of ``|y| / |x|``, from the other side where x has a minus, with the sign of y; what IEEE 754 says of 0 and infinities."""
+    high, wide = g("Abs", y), g("Abs", x)
+    zero, still = g.scalar(0, x.dtype), g("Equal", g("Add", high, wide), g.scalar(0, x.dtype))
+    both = g("And", g("IsInf", y), g("IsInf", x))
+    ratio = g("Where", still, zero, g("Where", both, g.scalar(1, x.dtype), g("Div", high, wide)))
+    angle = g("Atan", ratio)
+    angle = g("Where", has_minus(g, x), g("Sub", g.scalar(math.pi, x.dtype), angle), angle)
+    return g("Where", has_minus(g, y), g("Neg", angle), angle)
 
 
 @export("logaddexp")
@@ -85,8 +103,7 @@ def _of_numbers(g: Graph, type: str, x: Value, y: Value) -> str:
 def heaviside(g: Graph, x: Value, y: Value) -> str:
     zero = g.scalar(0, x.dtype)
     step = g.cast(g("Greater", x, zero), x.dtype)
-    found = g("Where", g("Equal", x, zero), y, step)
-    return g("Where", g("IsNaN", x), x, found) if x.dtype.is_floating else found
+    return g("Where", g("Equal", x, zero), y, step)
 
 
 @export("gcd", "lcm", "nextafter")

@@ -2,6 +2,7 @@
 
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
+from oarlock.interop.onnx.export_rules.unary import expm1
 
 export("log_sigmoid")(lambda g, x: g("Neg", g("Softplus", g("Neg", x))))
 export("silu")(lambda g, x: g("Mul", x, g("Sigmoid", x)))
@@ -31,8 +32,8 @@ def mish_dx(g: Graph, x: Value, dy: Value) -> str:
 @export("elu")
 def elu(g: Graph, x: Value, *, alpha: float, scale: float, input_scale: float) -> str:
     zero = g.scalar(0, x.dtype)
-    below = g("Exp", g("Mul", g("Min", x, zero), g.scalar(input_scale, x.dtype)))
-    below = g("Mul", g("Sub", below, g.scalar(1, x.dtype)), g.scalar(alpha * scale, x.dtype))
+    below = expm1(g, Value(g("Mul", g("Min", x, zero), g.scalar(input_scale, x.dtype)), x.dtype, x.shape))
+    below = g("Mul", below, g.scalar(alpha * scale, x.dtype))
     return g("Where", g("Greater", x, zero), g("Mul", x, g.scalar(scale, x.dtype)), below)
 
 

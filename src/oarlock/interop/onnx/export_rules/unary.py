@@ -25,16 +25,23 @@ for ours, theirs in {
     "floor": "Floor",
     "ceil": "Ceil",
     "round": "Round",
-    "sign": "Sign",
     "reciprocal": "Reciprocal",
     "isnan": "IsNaN",
     "isinf": "IsInf",
 }.items():
     export(ours)(lambda g, x, theirs=theirs: g(theirs, x))
 
+
+@export("sign")
+def sign(g: Graph, x: Value) -> str:
+    """ONNX has NaN for NaN, where ours is 0."""
+    found = g("Sign", x)
+    return g("Where", g("IsNaN", x), g.scalar(0, x.dtype), found) if x.dtype.is_floating else found
+
+
 export("square")(lambda g, x: g("Mul", x, x))
 export("rsqrt")(lambda g, x: g("Reciprocal", g("Sqrt", x)))
-export("abs_dx")(lambda g, x, dy: g("Mul", dy, g("Sign", x)))
+export("abs_dx")(lambda g, x, dy: g("Mul", dy, sign(g, x)))
 export("log2")(lambda g, x: g("Mul", g("Log", x), g.scalar(1 / math.log(2), x.dtype)))
 export("log10")(lambda g, x: g("Mul", g("Log", x), g.scalar(1 / math.log(10), x.dtype)))
 export("exp2")(lambda g, x: g("Pow", g.scalar(2, x.dtype), x))

@@ -11,7 +11,7 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.var import Var
 
 _UNARY = {
-    "Abs": "absolute",
+    "Abs": "abs",
     "Acos": "acos",
     "Acosh": "acosh",
     "Asin": "asin",
@@ -32,7 +32,6 @@ _UNARY = {
     "Not": "logical_not",
     "Reciprocal": "reciprocal",
     "Round": "round",
-    "Sign": "sign",
     "Sin": "sin",
     "Sinh": "sinh",
     "Sqrt": "sqrt",
@@ -73,6 +72,12 @@ for _type, _name in _UNARY.items():
     _declare_unary(_type, _name)
 for _type, _name in _BINARY.items():
     _declare_binary(_type, _name)
+
+
+@rule("Sign")
+def sign(x):
+    """Of NaN it is NaN, as in ONNX's reference and in ONNX Runtime; PyTorch's, and so ours, is 0."""
+    return op.where(op.isnan(x), x, op.sign(x)) if x.dtype.is_floating else op.sign(x)
 
 
 @rule("Div")
@@ -191,12 +196,12 @@ def elu(x, *, alpha=1.0):
 
 @rule("Celu")
 def celu(x, *, alpha=1.0):
-    return op.multiply(op.elu(op.divide(x, constant(alpha, x))), constant(alpha, x))
+    return op.celu(x, alpha=alpha)
 
 
 @rule("Selu")
 def selu(x, *, alpha=1.6732632423543772, gamma=1.0507009873554805):
-    return op.multiply(op.elu(x, alpha=alpha), constant(gamma, x))
+    return op.elu(x, alpha=alpha, scale=gamma)
 
 
 @rule("ThresholdedRelu")
@@ -219,7 +224,7 @@ def softplus(x):
 
 @rule("Softsign")
 def softsign(x):
-    return op.divide(x, op.add(op.abs(x), constant(1.0, x)))
+    return op.softsign(x)
 
 
 @rule("Mish")

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from oarlock import op
-from oarlock.interop.onnx.import_rules.forms import constant, rank_of, reshaped, shape_of
+from oarlock.interop.onnx.import_rules.forms import constant, shape_of
 from oarlock.interop.onnx.rule import Unsupported, rule
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
@@ -51,26 +51,4 @@ def sum_of_products(*items, equation):
 
 @rule("Det")
 def determinant(x):
-    """By the first column, without pivots where the matrices are small."""
-    size = shape_of(x)[-1]
-    if not isinstance(size, int) or size > 4 or size < 1 or shape_of(x)[-2] != size:
-        raise Unsupported(f"it is of matrices of {size} columns, where 1 to 4 are taken")
-    return _minor(x, list(range(size)), 0)
-
-
-def _minor(x: Var, columns: list[int], row: int) -> Var:
-    """The determinant of the rows from `row` on, of some columns."""
-    total = None
-    for number, column in enumerate(columns):
-        factor = _element(x, row, column)
-        others = [other for other in columns if other != column]
-        part = op.multiply(factor, _minor(x, others, row + 1)) if others else factor
-        total = part if total is None else (op.subtract if number % 2 else op.add)(total, part)
-    assert total is not None
-    return total
-
-
-def _element(x: Var, row: int, column: int) -> Var:
-    rank = rank_of(x)
-    part = op.slice(op.slice(x, axis=rank - 2, start=row, stop=row + 1), axis=rank - 1, start=column, stop=column + 1)
-    return reshaped(part, shape_of(x)[:-2])
+    return op.det(x)

@@ -3,7 +3,6 @@
 from oarlock import op
 from oarlock.interop.torch.rules.arguments import Number, as_dtype, axis_of, like, rank_of, refuse, reshaped, shape_of
 from oarlock.interop.torch.rules.registry import rule
-from oarlock.ir.size import floor_divide
 from oarlock.ir.var import Var
 
 
@@ -14,7 +13,7 @@ def relu(self: Var):
 
 @rule("aten.relu6.default")
 def relu6(self: Var):
-    return op.hardtanh(self, lower=0.0, upper=6.0)
+    return op.relu6(self)
 
 
 @rule("aten.hardtanh.default")
@@ -60,13 +59,12 @@ def elu(self: Var, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1
 
 @rule("aten.selu.default")
 def selu(self: Var):
-    return op.elu(self, alpha=1.6732632423543772, scale=1.0507009873554805)
+    return op.selu(self)
 
 
 @rule("aten.celu.default")
 def celu(self: Var, alpha: Number = 1.0):
-    below = op.multiply(op.expm1(op.divide(op.minimum(self, like(0.0, self)), like(alpha, self))), like(alpha, self))
-    return op.where(op.greater(self, like(0.0, self)), self, below)
+    return op.celu(self, alpha=float(alpha))
 
 
 @rule("aten.softplus.default")
@@ -97,15 +95,18 @@ def softshrink(self: Var, lambd: Number = 0.5):
 
 @rule("aten.threshold.default")
 def threshold(self: Var, threshold: Number, value: Number):
-    return op.where(op.greater(self, like(threshold, self)), self, like(value, self))
+    return op.threshold(self, threshold=float(threshold), value=float(value))
 
 
-@rule("aten.prelu.default", "aten._prelu_kernel.default")
-def prelu(self: Var, weight: Var):
-    """The weight has a slope for each channel, axis 1, or one for all."""
-    if rank_of(weight) == 1 and rank_of(self) > 1:
-        weight = reshaped(weight, [1, shape_of(weight)[0], *([1] * (rank_of(self) - 2))])
+@rule("aten._prelu_kernel.default")
+def prelu_kernel(self: Var, weight: Var):
+    """The slopes have the axes that they need already."""
     return op.where(op.greater(self, like(0.0, self)), self, op.multiply(weight, self))
+
+
+@rule("aten.prelu.default")
+def prelu(self: Var, weight: Var):
+    return op.prelu(self, reshaped(weight, []) if rank_of(weight) and rank_of(self) < 2 else weight)
 
 
 @rule("aten.rrelu.default")
@@ -118,10 +119,8 @@ def rrelu(self: Var, lower: Number = 0.125, upper: Number = 0.3333333333333333, 
 def glu(self: Var, dim: int = -1):
     axis = axis_of(self, dim)
     whole = shape_of(self)[axis]
-    half = floor_divide(whole, 2)
-    refuse(not isinstance(half, int), f"half of the size {whole}")
-    first, gate = (op.slice(self, axis=axis, start=start, stop=start + half) for start in (0, half))  # type: ignore[operator]
-    return op.multiply(first, op.sigmoid(gate))
+    refuse(not isinstance(whole, int), f"half of the size {whole}")
+    return op.glu(self, axis=axis)
 
 
 @rule("aten.softmax.int", "aten._softmax.default", "aten._safe_softmax.default")

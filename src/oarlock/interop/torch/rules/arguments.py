@@ -104,8 +104,8 @@ def as_dtype(x: Var, dtype: object) -> Var:
 
 
 def as_floating(x: Var, dtype: object = None) -> Var:
-    """`x` as floats: in the dtype given, as it is where it is a float, else in float32, PyTorch's default."""
-    return as_dtype(x, dtype or (x.dtype if x.dtype.is_floating else DType.FLOAT32))
+    """`x` as floats: in the dtype given, as it is where it is a float or complex, else in float32, PyTorch's default."""
+    return as_dtype(x, dtype or (x.dtype if x.dtype.is_inexact else DType.FLOAT32))
 
 
 def as_integer(x: Var) -> Var:

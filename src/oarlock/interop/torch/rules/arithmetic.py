@@ -1,10 +1,13 @@
 """Arithmetic of two tensors, or of a tensor and a number, element by element."""
 
+from collections.abc import Callable
+
 from oarlock import op
-from oarlock.interop.torch.rules.arguments import Number, as_dtype, as_floating, is_one, like
+from oarlock.interop.torch.rules.arguments import Number, as_dtype, as_floating, broadcasted, is_one, like
 from oarlock.interop.torch.rules.registry import Unsupported, rule
 from oarlock.ir.dtype import DType
 from oarlock.ir.var import Var
+from oarlock.registry.signature import TensorType
 
 
 def _times(x: Var | Number, factor: Number | Var) -> Var | Number:
@@ -109,23 +112,45 @@ def pow_scalar(self: Var, exponent: Number | Var):
     return op.power(x, like(exponent, x))
 
 
-@rule("aten.pow.Tensor_Tensor", "aten.pow.Scalar", "aten.float_power.Tensor_Tensor", promote=("self", "exponent"))
+@rule("aten.pow.Tensor_Tensor", "aten.pow.Scalar", promote=("self", "exponent"))
 def pow_tensor(self: Var | Number, exponent: Var | Number):
     return op.power(*_both(self, exponent))
 
 
-@rule("aten.maximum.default", "aten.max.other", "aten.fmax.default", promote=("self", "other"))
+@rule("aten.float_power.Tensor_Tensor", "aten.float_power.Scalar")
+def float_power(self: Var | Number, exponent: Var):
+    base = self if isinstance(self, Var) else op.full(shape=(), value=float(self), dtype=DType.FLOAT64)
+    return op.float_power(base, exponent)
+
+
+@rule("aten.float_power.Tensor_Scalar")
+def float_power_scalar(self: Var, exponent: Number):
+    """PyTorch knows roots and squares by their exponents, as in `pow`."""
+    return pow_scalar(as_dtype(self, self.dtype if self.dtype.is_complex else DType.FLOAT64), float(exponent))
+
+
+@rule("aten.maximum.default", "aten.max.other", promote=("self", "other"))
 def maximum(self: Var, other: Var):
     if self.dtype is DType.BOOL:
         return op.logical_or(self, other)
     return op.maximum(self, other)
 
 
-@rule("aten.minimum.default", "aten.min.other", "aten.fmin.default", promote=("self", "other"))
+@rule("aten.minimum.default", "aten.min.other", promote=("self", "other"))
 def minimum(self: Var, other: Var):
     if self.dtype is DType.BOOL:
         return op.logical_and(self, other)
     return op.minimum(self, other)
+
+
+@rule("aten.fmax.default", promote=("self", "other"))
+def fmax(self: Var, other: Var):
+    return op.fmax(self, other) if self.dtype.is_floating else maximum(self, other)
+
+
+@rule("aten.fmin.default", promote=("self", "other"))
+def fmin(self: Var, other: Var):
+    return op.fmin(self, other) if self.dtype.is_floating else minimum(self, other)
 
 
 @rule("aten.atan2.default", "aten.arctan2.default", promote=("self", "other"), to_float=True)
@@ -159,35 +184,51 @@ def _clip(x: Var, lower: Number | Var | None, upper: Number | Var | None) -> Var
 
 @rule("aten.addcmul.default", promote=("self", "tensor1", "tensor2", "value"))
 def addcmul(self: Var, tensor1: Var, tensor2: Var, value: Number = 1):
+    if self.dtype.is_floating:
+        return op.addcmul(self, _times(tensor1, value), tensor2)
     return op.add(self, _times(op.multiply(tensor1, tensor2), value))
 
 
 @rule("aten.addcdiv.default", promote=("self", "tensor1", "tensor2", "value"), to_float=True)
 def addcdiv(self: Var, tensor1: Var, tensor2: Var, value: Number = 1):
-    return op.add(self, _times(op.divide(tensor1, tensor2), value))
+    return op.addcdiv(self, tensor1, tensor2, value=float(value))
 
 
 @rule("aten.lerp.Scalar", "aten.lerp.Tensor", promote=("self", "end", "weight"))
-def lerp(self: Var, end: Var, weight: Number | Var):
-    return op.add(self, op.multiply(op.subtract(end, self), like(weight, self)))
+def lerp(self: Var, end: Var, weight: Number | Var, result: TensorType):
+    weight = weight if isinstance(weight, Var) else like(weight, self)
+    return op.lerp(*(broadcasted(x, result.shape) for x in (self, end, weight)))
 
 
-@rule("aten.xlogy.Tensor", "aten.xlogy.Scalar_Other", promote=("self", "other"), to_float=True)
-def xlogy(self: Var, other: Var | Number):
-    x, y = _both(self, other)
-    zero = op.equal(x, like(0, x))
-    return op.where(zero, like(0, x), op.multiply(x, op.log(op.where(zero, like(1, y), y))))
+_OF_TWO = {
+    "copysign": ("copysign.Tensor", "copysign.Scalar"),
+    "hypot": ("hypot.default",),
+    "logaddexp": ("logaddexp.default",),
+    "logaddexp2": ("logaddexp2.default",),
+    "nextafter": ("nextafter.default",),
+    "xlog1py": ("special_xlog1py.default", "special_xlog1py.other_scalar", "special_xlog1py.self_scalar"),
+    "xlogy": ("xlogy.Tensor", "xlogy.Scalar_Other", "xlogy.Scalar_Self",
+              "special_xlogy.default", "special_xlogy.other_scalar", "special_xlogy.self_scalar"),
+}  # fmt: skip
 
 
-@rule("aten.hypot.default", promote=("self", "other"))
-def hypot(self: Var, other: Var):
-    return op.sqrt(op.add(op.square(self), op.square(other)))
+def _of_two(name: str) -> Callable[[Var | Number, Var | Number], Var]:
+    def apply(self: Var | Number, other: Var | Number) -> Var:
+        return getattr(op, name)(*_both(self, other))
+
+    return apply
 
 
-@rule("aten.logaddexp.default", promote=("self", "other"))
-def logaddexp(self: Var, other: Var):
-    apart = op.neg(op.abs(op.subtract(self, other)))
-    return op.add(op.maximum(self, other), op.log1p(op.exp(apart)))
+for _name, _overloads in _OF_TWO.items():
+    rule(*(f"aten.{_overload}" for _overload in _overloads), promote=("self", "other"), to_float=True)(_of_two(_name))
+for _name in ("gcd", "lcm"):
+    rule(f"aten.{_name}.default", promote=("self", "other"))(_of_two(_name))
+
+
+@rule("aten.ldexp.Tensor")
+def ldexp(self: Var, other: Var):
+    x = as_floating(self)
+    return op.ldexp(x, as_dtype(other, x.dtype))
 
 
 @rule("aten._to_copy.default", "aten.to.dtype", "aten.to.dtype_layout", "aten.to.device")

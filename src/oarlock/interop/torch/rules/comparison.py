@@ -115,12 +115,7 @@ def equal(self: Var, other: Var):
 
 @rule("aten.isclose.default", promote=("self", "other"))
 def isclose(self: Var, other: Var, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False):
-    if equal_nan:
-        raise Unsupported("equal_nan=True")
-    allowed = op.add(op.multiply(op.abs(other), rtol), atol)
-    near = op.less_equal(op.abs(op.subtract(self, other)), allowed)
-    finite = op.logical_not(op.isinf(other))
-    return op.logical_or(op.equal(self, other), op.logical_and(near, finite))
+    return op.isclose(self, other, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
 @rule("aten.where.self", "aten.where.ScalarSelf", "aten.where.ScalarOther", "aten.where.Scalar", promote=("self", "other"))
@@ -134,16 +129,24 @@ def where(condition: Var, self: Var | Number, other: Var | Number):
 
 @rule("aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
 def masked_fill(self: Var, mask: Var, value: Number | Var):
-    return op.where(mask, like(as_dtype(value, self.dtype) if isinstance(value, Var) else value, self), self)
+    return op.masked_fill(self, mask, as_dtype(value, self.dtype) if isinstance(value, Var) else value)
 
 
 @rule("aten.heaviside.default", promote=("self", "values"))
 def heaviside(self: Var, values: Var):
-    zero = like(0, self)
-    step = op.cast(op.greater(self, zero), dtype=self.dtype)
-    return op.where(op.equal(self, zero), values, step)
+    return op.heaviside(self, values)
 
 
 @rule("aten.signbit.default")
 def signbit(self: Var):
-    return op.less(self, like(0, self))
+    return op.full_like(self, value=0.0, dtype=DType.BOOL) if self.dtype is DType.BOOL else op.signbit(self)
+
+
+@rule("aten.isposinf.default")
+def isposinf(self: Var):
+    return op.isposinf(self) if self.dtype.is_floating else op.full_like(self, value=0.0, dtype=DType.BOOL)
+
+
+@rule("aten.isneginf.default")
+def isneginf(self: Var):
+    return op.isneginf(self) if self.dtype.is_floating else op.full_like(self, value=0.0, dtype=DType.BOOL)

@@ -1,5 +1,6 @@
 """Functions of one tensor, element by element: exponentials, roots, trigonometry, rounding."""
 
+import math
 from collections.abc import Callable
 
 from oarlock import op
@@ -23,19 +24,45 @@ _OF_FLOATS = {
     "atanh": "atanh",
     "cos": "cos",
     "cosh": "cosh",
+    "deg2rad": "deg2rad",
+    "digamma": "digamma",
     "erf": "erf",
+    "erfc": "erfc",
+    "erfinv": "erfinv",
     "exp": "exp",
+    "exp2": "exp2",
     "expm1": "expm1",
+    "i0": "i0",
+    "lgamma": "lgamma",
     "log": "log",
+    "log10": "log10",
     "log1p": "log1p",
     "log2": "log2",
+    "rad2deg": "rad2deg",
     "reciprocal": "reciprocal",
     "rsqrt": "rsqrt",
     "sin": "sin",
+    "sinc": "sinc",
     "sinh": "sinh",
+    "special_digamma": "digamma",
+    "special_entr": "entr",
     "special_erf": "erf",
+    "special_erfc": "erfc",
+    "special_erfcx": "erfcx",
+    "special_erfinv": "erfinv",
+    "special_exp2": "exp2",
     "special_expm1": "expm1",
+    "special_gammaln": "lgamma",
+    "special_i0": "i0",
+    "special_i0e": "i0e",
+    "special_i1": "i1",
+    "special_i1e": "i1e",
     "special_log1p": "log1p",
+    "special_log_ndtr": "log_ndtr",
+    "special_ndtr": "ndtr",
+    "special_ndtri": "ndtri",
+    "special_psi": "digamma",
+    "special_sinc": "sinc",
     "sqrt": "sqrt",
     "tan": "tan",
     "tanh": "tanh",
@@ -76,98 +103,52 @@ for _table, _make in ((_OF_FLOATS, _of_floats), (_OF_NUMBERS, _of_numbers), (_RO
 def round(self: Var, decimals: int = 0):
     if not self.dtype.is_floating:
         return self
-    if decimals == 0:
-        return op.round(self)
-    factor = 10.0 ** abs(decimals)
-    if decimals < 0:
-        return op.multiply(op.round(op.divide(self, factor)), factor)
-    return op.divide(op.round(op.multiply(self, factor)), factor)
+    return op.round(self) if decimals == 0 else op.around(self, decimals=decimals)
 
 
 @rule("aten.sign.default", "aten.sgn.default")
 def sign(self: Var):
-    return op.sign(self)
-
-
-@rule("aten.log10.default")
-def log10(self: Var):
-    return op.multiply(op.log(as_floating(self)), 0.43429448190325182765)
-
-
-@rule("aten.exp2.default", "aten.special_exp2.default")
-def exp2(self: Var):
-    return op.exp(op.multiply(as_floating(self), 0.69314718055994530942))
-
-
-@rule("aten.erfc.default", "aten.special_erfc.default")
-def erfc(self: Var):
-    return op.subtract(1.0, op.erf(as_floating(self)))
+    return op.sgn(self) if self.dtype.is_complex else op.sign(self)
 
 
 @rule("aten.square.default")
 def square(self: Var):
-    return op.square(self) if self.dtype.is_floating else op.multiply(self, self)
+    return op.square(self) if self.dtype.is_inexact else op.multiply(self, self)
 
 
 @rule("aten.frac.default")
 def frac(self: Var):
-    return op.subtract(self, op.trunc(self))
-
-
-@rule("aten.deg2rad.default")
-def deg2rad(self: Var):
-    return op.multiply(as_floating(self), 0.01745329251994329577)
-
-
-@rule("aten.rad2deg.default")
-def rad2deg(self: Var):
-    return op.multiply(as_floating(self), 57.2957795130823208768)
+    return op.frac(self)
 
 
 @rule("aten.logit.default", "aten.special_logit.default")
 def logit(self: Var, eps: float | None = None):
-    x = as_floating(self)
-    x = x if eps is None else op.clip(x, like(eps, x), like(1.0 - eps, x))
-    return op.log(op.divide(x, op.subtract(1.0, x)))
+    return op.logit(as_floating(self), epsilon=eps)
 
 
-@rule("aten.sinc.default", "aten.special_sinc.default")
-def sinc(self: Var):
-    x = op.multiply(as_floating(self), 3.14159265358979323846)
-    zero = op.equal(x, like(0.0, x))
-    safe = op.where(zero, like(1.0, x), x)
-    return op.where(zero, like(1.0, x), op.divide(op.sin(safe), safe))
+@rule("aten.polygamma.default", "aten.special_polygamma.default")
+def polygamma(n: int, self: Var):
+    return op.polygamma(as_floating(self), order=n)
 
 
 @rule("aten.isnan.default")
 def isnan(self: Var):
-    return op.isnan(self) if self.dtype.is_floating else op.full_like(self, value=0.0, dtype=DType.BOOL)
+    return op.isnan(self) if self.dtype.is_inexact else op.full_like(self, value=0.0, dtype=DType.BOOL)
 
 
 @rule("aten.isinf.default")
 def isinf(self: Var):
-    return op.isinf(self) if self.dtype.is_floating else op.full_like(self, value=0.0, dtype=DType.BOOL)
+    return op.isinf(self) if self.dtype.is_inexact else op.full_like(self, value=0.0, dtype=DType.BOOL)
 
 
 @rule("aten.isfinite.default")
 def isfinite(self: Var):
-    if not self.dtype.is_floating:
-        return op.full_like(self, value=1.0, dtype=DType.BOOL)
-    return op.logical_not(op.logical_or(op.isnan(self), op.isinf(self)))
+    return op.isfinite(self) if self.dtype.is_inexact else op.full_like(self, value=1.0, dtype=DType.BOOL)
 
 
 @rule("aten.nan_to_num.default")
 def nan_to_num(self: Var, nan: float | None = None, posinf: float | None = None, neginf: float | None = None):
-    if not self.dtype.is_floating:
-        return self
-    largest = {DType.FLOAT16: 65504.0, DType.BFLOAT16: 3.3895313892515355e38, DType.FLOAT32: 3.4028234663852886e38}
-    most = largest.get(self.dtype, 1.7976931348623157e308)
-    zero = like(0.0, self)
-    infinite = op.isinf(self)
-    above, below = op.logical_and(infinite, op.greater(self, zero)), op.logical_and(infinite, op.less(self, zero))
-    x = op.where(op.isnan(self), like(nan or 0.0, self), self)
-    x = op.where(above, like(most if posinf is None else posinf, self), x)
-    return op.where(below, like(-most if neginf is None else neginf, self), x)
+    return op.nan_to_num(self, nan=nan or 0.0, posinf=posinf, neginf=neginf) if self.dtype.is_inexact else self
 
 
 @rule(
@@ -175,15 +156,57 @@ def nan_to_num(self: Var, nan: float | None = None, posinf: float | None = None,
     "aten.clone.default",
     "aten.contiguous.default",
     "aten.lift_fresh_copy.default",
-    "aten.view_as_real_copy.default",
     "aten.positive.default",
-    "aten.conj.default",
-    "aten.real.default",
     "aten.resolve_conj.default",
     "aten.resolve_neg.default",
 )
 def same(self: Var, memory_format=None):
     return self
+
+
+@rule("aten.conj.default", "aten._conj.default", "aten.conj_physical.default")
+def conj(self: Var):
+    return op.conj(self) if self.dtype.is_complex else self
+
+
+@rule("aten.real.default")
+def real(self: Var):
+    return op.real(self) if self.dtype.is_complex else self
+
+
+@rule("aten.imag.default")
+def imag(self: Var):
+    return op.imag(self)
+
+
+@rule("aten.view_as_real.default", "aten.view_as_real_copy.default")
+def view_as_real(self: Var):
+    return op.view_as_real(self)
+
+
+@rule("aten.view_as_complex.default", "aten.view_as_complex_copy.default")
+def view_as_complex(self: Var):
+    return op.view_as_complex(self)
+
+
+@rule("aten.complex.default")
+def complex(real: Var, imag: Var):
+    return op.complex(real, imag)
+
+
+@rule("aten.polar.default")
+def polar(abs: Var, angle: Var):
+    return op.polar(abs, angle)
+
+
+@rule("aten.angle.default")
+def angle(self: Var):
+    """Of a real number 0, or pi where it is below 0; NaN stays."""
+    if self.dtype.is_complex:
+        return op.angle(self)
+    x = as_floating(self)
+    turned = op.where(op.less(x, like(0.0, x)), like(math.pi, x), like(0.0, x))
+    return op.where(op.isnan(x), x, turned)
 
 
 @rule("aten.detach.default", "aten.detach_copy.default")

@@ -4,24 +4,14 @@ from oarlock import op
 from oarlock.interop.torch.rules.arguments import (
     Number,
     as_integer,
-    like,
     rank_of,
-    refuse,
     reshaped,
     shape_of,
 )
-from oarlock.interop.torch.rules.reductions import vector_norm
 from oarlock.interop.torch.rules.registry import rule
 from oarlock.ir.var import Var
 
 _REDUCTIONS = ("none", "mean", "sum")
-
-
-def reduced(loss: Var, reduction: int) -> Var:
-    """Each loss, their mean, or their sum."""
-    if reduction == 0 or rank_of(loss) == 0:
-        return loss
-    return (op.mean if reduction == 1 else op.reduce_sum)(loss)
 
 
 @rule("aten.mse_loss.default", promote=("self", "target"))
@@ -46,7 +36,7 @@ def huber_loss(self: Var, target: Var, reduction: int = 1, delta: float = 1.0):
 
 @rule("aten.soft_margin_loss.default")
 def soft_margin_loss(self: Var, target: Var, reduction: int = 1):
-    return reduced(op.neg(op.log_sigmoid(op.multiply(self, target))), reduction)
+    return op.soft_margin_loss(self, target, reduction=_REDUCTIONS[reduction])
 
 
 @rule("aten.kl_div.default")
@@ -91,57 +81,32 @@ def cross_entropy_loss(
 
 @rule("aten.cosine_similarity.default", promote=("x1", "x2"))
 def cosine_similarity(x1: Var, x2: Var, dim: int = 1, eps: float = 1e-8):
-    """Each vector by its length, which is held above `eps`."""
     rank = max(rank_of(x1), rank_of(x2))
-    axis = dim % rank
     x1, x2 = (reshaped(x, [*([1] * (rank - rank_of(x))), *shape_of(x)]) for x in (x1, x2))
-    least = like(eps, x1)
-    lengths = [op.maximum(_length(x, axis), least) for x in (x1, x2)]
-    return op.reduce_sum(op.multiply(op.divide(x1, lengths[0]), op.divide(x2, lengths[1])), axis=axis)
-
-
-def _length(x: Var, axis: int) -> Var:
-    total = op.reduce_sum(op.square(x), axis=axis, keepdim=True)
-    zero = op.equal(total, like(0.0, total))
-    return op.where(zero, like(0.0, total), op.sqrt(op.where(zero, like(1.0, total), total)))
+    return op.cosine_similarity(x1, x2, axis=dim % rank, epsilon=eps)
 
 
 @rule("aten.pairwise_distance.default")
 def pairwise_distance(x1: Var, x2: Var, p: Number = 2, eps: float = 1e-6, keepdim: bool = False):
-    apart = op.add(op.subtract(x1, x2), like(eps, x1))
-    return vector_norm(apart, ord=p, dim=-1, keepdim=keepdim)
+    return op.pairwise_distance(x1, x2, order=float(p), epsilon=eps, keepdim=keepdim)
 
 
 @rule("aten.margin_ranking_loss.default")
 def margin_ranking_loss(input1: Var, input2: Var, target: Var, margin: float = 0.0, reduction: int = 1):
-    return reduced(op.relu(op.add(op.multiply(op.neg(target), op.subtract(input1, input2)), like(margin, input1))), reduction)
+    return op.margin_ranking_loss(input1, input2, target, margin=margin, reduction=_REDUCTIONS[reduction])
 
 
 @rule("aten.hinge_embedding_loss.default")
 def hinge_embedding_loss(self: Var, target: Var, margin: float = 1.0, reduction: int = 1):
-    zero = like(0.0, self)
-    beyond = op.where(op.equal(target, like(1.0, target)), zero, op.relu(op.subtract(like(margin, self), self)))
-    same = op.where(op.equal(target, like(-1.0, target)), zero, self)
-    return reduced(op.add(beyond, same), reduction)
+    return op.hinge_embedding_loss(self, target, margin=margin, reduction=_REDUCTIONS[reduction])
 
 
 @rule("aten.poisson_nll_loss.default")
 def poisson_nll_loss(input: Var, target: Var, log_input: bool, full: bool, eps: float, reduction: int):
-    refuse(full, "full=True")
-    if log_input:
-        return reduced(op.subtract(op.exp(input), op.multiply(target, input)), reduction)
-    return reduced(op.subtract(input, op.multiply(target, op.log(op.add(input, like(eps, input))))), reduction)
+    how = _REDUCTIONS[reduction]
+    return op.poisson_nll_loss(input, target, log_input=log_input, full=full, epsilon=eps, reduction=how)
 
 
 @rule("aten.cosine_embedding_loss.default")
 def cosine_embedding_loss(input1: Var, input2: Var, target: Var, margin: float = 0.0, reduction: int = 1):
-    """``1 - cos`` where the target is 1; where it is -1, by how much the cosine exceeds the margin."""
-    tiny = 1e-12
-    axis = rank_of(input1) - 1
-    product = op.reduce_sum(op.multiply(input1, input2), axis=axis)
-    first, second = (op.add(op.reduce_sum(op.square(x), axis=axis), like(tiny, x)) for x in (input1, input2))
-    cosine = op.divide(product, op.sqrt(op.multiply(first, second)))
-    zero = like(0.0, cosine)
-    near = op.where(op.equal(target, like(1, target)), op.subtract(like(1.0, cosine), cosine), zero)
-    far = op.where(op.equal(target, like(-1, target)), op.relu(op.subtract(cosine, like(margin, cosine))), zero)
-    return reduced(op.add(near, far), reduction)
+    return op.cosine_embedding_loss(input1, input2, target, margin=margin, reduction=_REDUCTIONS[reduction])

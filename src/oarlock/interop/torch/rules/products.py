@@ -52,13 +52,18 @@ def matmul(self: Var, other: Var | None = None, mat2: Var | None = None, vec: Va
     return op.matrix_product(self, y)
 
 
-@rule("aten.dot.default", "aten.vdot.default", "aten.inner.default")
+@rule("aten.dot.default", "aten.vdot.default")
 def dot(self: Var, other: Var | None = None, tensor: Var | None = None):
     y = other if other is not None else tensor
     assert y is not None
     if rank_of(self) == 1 == rank_of(y):
         return op.reduce_sum(op.multiply(self, y))
     return matmul(self, op.matrix_transpose(y)) if rank_of(y) > 1 else matmul(self, y)
+
+
+@rule("aten.inner.default")
+def inner(self: Var, other: Var):
+    return op.inner(self, other)
 
 
 @rule("aten.baddbmm.default")
@@ -83,7 +88,7 @@ def addr(self: Var, vec1: Var, vec2: Var, beta: Number = 1, alpha: Number = 1):
 
 @rule("aten.outer.default", "aten.ger.default")
 def outer(self: Var, vec2: Var):
-    return op.multiply(unsqueezed(self, 1), unsqueezed(vec2, 0))
+    return op.outer(self, vec2)
 
 
 @rule("aten.einsum.default")

@@ -1,6 +1,5 @@
 """Sums, means, extremes and counts over axes; cumulative sums; sorting."""
 
-import math
 from collections.abc import Sequence
 
 from oarlock import op
@@ -18,7 +17,7 @@ from oarlock.interop.torch.rules.arguments import (
     shape_of,
     squeezed,
 )
-from oarlock.interop.torch.rules.registry import Unsupported, rule
+from oarlock.interop.torch.rules.registry import rule
 from oarlock.ir import size
 from oarlock.ir.dtype import DType
 from oarlock.ir.var import Var
@@ -48,7 +47,8 @@ def mean(self: Var, dim: Dims = None, keepdim: bool = False, dtype: object = Non
 
 @rule("aten.nansum.default")
 def nansum(self: Var, dim: Dims = None, keepdim: bool = False, dtype: object = None):
-    return sum(op.where(op.isnan(self), like(0.0, self), self), dim, keepdim, dtype)
+    x = as_dtype(self, dtype)
+    return op.nansum(x, axis=over(x, dim), keepdim=keepdim) if x.dtype.is_inexact else sum(x, dim, keepdim, dtype)
 
 
 @rule("aten.prod.default", "aten.prod.dim_int")
@@ -82,7 +82,9 @@ def min_of_all(self: Var):
 
 @rule("aten.aminmax.default")
 def aminmax(self: Var, dim: int | None = None, keepdim: bool = False):
-    return extreme(self, dim, keepdim, largest=False), extreme(self, dim, keepdim, largest=True)
+    if rank_of(self) == 0 or self.dtype is DType.BOOL:
+        return extreme(self, dim, keepdim, largest=False), extreme(self, dim, keepdim, largest=True)
+    return op.aminmax(self, axis=over(self, dim), keepdim=keepdim)
 
 
 def extreme(x: Var, dim: Dims, keepdim: bool, *, largest: bool) -> Var:
@@ -149,7 +151,7 @@ def _truth(x: Var) -> Var:
 
 @rule("aten.count_nonzero.default", "aten.count_nonzero.dim_IntList")
 def count_nonzero(self: Var, dim: Dims = None):
-    return sum(_truth(self), dim)
+    return op.count_nonzero(self, axis=over(self, dim))
 
 
 @rule("aten.var.default", "aten.var.dim", "aten.var.correction")
@@ -159,7 +161,7 @@ def var(self: Var, dim: Dims = None, unbiased: bool = True, correction: Number |
 
 @rule("aten.std.default", "aten.std.dim", "aten.std.correction")
 def std(self: Var, dim: Dims = None, unbiased: bool = True, correction: Number | None = None, keepdim: bool = False):
-    return op.sqrt(var(self, dim, unbiased, correction, keepdim))
+    return op.standard_deviation(self, axis=over(self, dim), keepdim=keepdim, correction=_correction(unbiased, correction))
 
 
 @rule("aten.var_mean.default", "aten.var_mean.dim", "aten.var_mean.correction")
@@ -185,25 +187,8 @@ def logsumexp(self: Var, dim: Dims, keepdim: bool = False):
 @rule("aten.linalg_vector_norm.default", "aten.norm.ScalarOpt_dim", "aten.norm.Scalar", "aten.norm.ScalarOpt_dim_dtype")
 def vector_norm(self: Var, ord: Number = 2, p: Number | None = None, dim: Dims = None, keepdim: bool = False, dtype: object = None):
     """The norm of Frobenius and its kin. Where all is zero, the gradient is zero, as in PyTorch."""
-    x, power = as_dtype(self, dtype), float(ord if p is None else p)
-    axis = over(x, dim)
-    if power == math.inf or power == -math.inf:
-        return extreme(op.abs(x), dim, keepdim, largest=power > 0)
-    if power == 0:
-        return sum(as_dtype(op.not_equal(x, like(0.0, x)), x.dtype), dim, keepdim)
-    if power == 1:
-        return op.reduce_sum(op.abs(x), axis=axis, keepdim=keepdim)
-    if power == 2:
-        return _root(op.reduce_sum(op.square(x), axis=axis, keepdim=keepdim), 2.0)
-    return _root(op.reduce_sum(op.power(op.abs(x), like(power, x)), axis=axis, keepdim=keepdim), power)
-
-
-def _root(total: Var, degree: float) -> Var:
-    """A root of what is not below zero, whose gradient at zero is zero rather than infinite."""
-    zero = op.equal(total, like(0.0, total))
-    safe = op.where(zero, like(1.0, total), total)
-    root = op.sqrt(safe) if degree == 2.0 else op.power(safe, like(1.0 / degree, total))
-    return op.where(zero, like(0.0, total), root)
+    x = as_dtype(self, dtype)
+    return op.vector_norm(x, order=float(ord if p is None else p), axis=over(x, dim), keepdim=keepdim)
 
 
 @rule("aten.cumsum.default")
@@ -220,19 +205,12 @@ def cumprod(self: Var, dim: int, dtype: object = None):
 
 @rule("aten.logcumsumexp.default")
 def logcumsumexp(self: Var, dim: int):
-    axis = axis_of(self, dim)
-    top = op.stop_gradient(op.reduce_max(self, axis=axis, keepdim=True))
-    return op.add(op.log(op.cumsum(op.exp(op.subtract(self, top)), axis=axis)), top)
+    return op.logcumsumexp(self, axis=axis_of(self, dim)) if rank_of(self) else self
 
 
 @rule("aten.diff.default")
 def diff(self: Var, n: int = 1, dim: int = -1, prepend: Var | None = None, append: Var | None = None):
-    axis = axis_of(self, dim)
-    given = [x for x in (prepend, self, append) if x is not None]
-    y = given[0] if len(given) == 1 else op.concat(given, axis=axis)
-    for _ in range(n):
-        y = op.subtract(op.slice(y, axis=axis, start=1), op.slice(y, axis=axis, stop=-1))
-    return y
+    return op.diff(self, n=n, axis=axis_of(self, dim), prepend=prepend, append=append)
 
 
 @rule("aten.sort.default", "aten.sort.stable")
@@ -243,7 +221,8 @@ def sort(self: Var, dim: int = -1, descending: bool = False, stable: bool | None
 
 @rule("aten.argsort.default", "aten.argsort.stable")
 def argsort(self: Var, dim: int = -1, descending: bool = False, stable: bool = False):
-    return sort(self, dim, descending, stable)[1]
+    refuse(rank_of(self) == 0, "one number in order")
+    return op.argsort(self, axis=axis_of(self, dim), descending=descending)
 
 
 @rule("aten.msort.default")
@@ -259,15 +238,45 @@ def topk(self: Var, k: int, dim: int = -1, largest: bool = True, sorted: bool = 
 
 @rule("aten.kthvalue.default")
 def kthvalue(self: Var, k: int, dim: int = -1, keepdim: bool = False):
-    axis = axis_of(self, dim)
-    found = tuple(op.slice(x, axis=axis, start=k - 1, stop=k) for x in sort(self, axis))
-    return found if keepdim else tuple(squeezed(x, [axis]) for x in found)
+    refuse(rank_of(self) == 0, "one number in order")
+    return tuple(op.kthvalue(self, k=k, axis=axis_of(self, dim), keepdim=keepdim))
 
 
 @rule("aten.median.dim")
 def median(self: Var, dim: int = -1, keepdim: bool = False):
-    """The lower of the two in the middle, as PyTorch has it. NaN has no place in an order, which is not looked at."""
-    whole = shape_of(self)[axis_of(self, dim)]
-    if not isinstance(whole, int):
-        raise Unsupported(f"the middle of {whole} values")
-    return kthvalue(self, (whole + 1) // 2, dim, keepdim)
+    refuse(rank_of(self) == 0, "one number in order")
+    return tuple(op.median(self, axis=axis_of(self, dim), keepdim=keepdim))
+
+
+@rule("aten.nanmedian.dim")
+def nanmedian(self: Var, dim: int = -1, keepdim: bool = False):
+    refuse(rank_of(self) == 0, "one number in order")
+    return tuple(op.nanmedian(self, axis=axis_of(self, dim), keepdim=keepdim))
+
+
+@rule("aten.median.default")
+def median_of_all(self: Var):
+    return op.median(self)[0]
+
+
+@rule("aten.nanmedian.default")
+def nanmedian_of_all(self: Var):
+    return op.nanmedian(self)[0]
+
+
+@rule("aten.mode.default")
+def mode(self: Var, dim: int = -1, keepdim: bool = False):
+    refuse(rank_of(self) == 0, "one number in order")
+    return tuple(op.mode(self, axis=axis_of(self, dim), keepdim=keepdim))
+
+
+@rule("aten.cummax.default")
+def cummax(self: Var, dim: int):
+    refuse(rank_of(self) == 0, "one number in order")
+    return tuple(op.cummax(self, axis=axis_of(self, dim)))
+
+
+@rule("aten.cummin.default")
+def cummin(self: Var, dim: int):
+    refuse(rank_of(self) == 0, "one number in order")
+    return tuple(op.cummin(self, axis=axis_of(self, dim)))
