@@ -50,7 +50,7 @@ OTHERS = {
 NUMBERS: dict[str, object] = {"rounding_mode": "trunc", "n": 1, "decimals": 2, "min": -0.5, "max": 0.75}
 """Arguments that are no tensors, by name; others that have no default are 0.5."""
 
-SINGLE: dict[str, object] = {"aten::prelu": slice(1), "aten::masked_fill": 0}
+SINGLE: dict[str, slice | int] = {"aten::prelu": slice(1), "aten::masked_fill": 0}
 """What the second tensor of a function is taken of, where it is not as many numbers."""
 
 RULE_BOUNDS: dict[str, tuple[float, float, str]] = {
@@ -156,6 +156,7 @@ def of_rule(overload: str, rule: Rule, dtype: torch.dtype, count: int, seed: int
         made: Any = rule.function(**arguments)
     made = made if isinstance(made, ol.Var) else made[0]
     (found,) = ol.Executor().run(program, tensors, [made], scope=ol.Scope(), return_numpy=False)
+    assert isinstance(found, torch.Tensor)
     return difference(found, expected, list(tensors.values()))
 
 
@@ -207,7 +208,7 @@ def of_export(operator: Operator, count: int, seed: int) -> Difference | None:
         session = session_of(output)
     except ol.ProgramError:
         return None
-    found = torch.from_numpy(session.run(built.feed)[output.name].copy())
+    found = torch.from_numpy(session.run(dict(built.feed))[output.name].copy())
     expected = compute(operator, Arguments(tensors, attributes))[operator.signature.outputs[0].name][0]
     return difference(found, expected, list(built.feed.values()), least=2.0**-118)  # runtimes may count denormals as 0
 
@@ -235,12 +236,12 @@ def main() -> int:
 
 def rule_bound(overload: str, dtype: torch.dtype) -> float:
     """By how many units the rule of an overload may differ."""
-    return RULE_BOUNDS.get(overload.split(".")[1], (1.0, 1.0))[dtype is torch.float32]
+    return RULE_BOUNDS.get(overload.split(".")[1], (1.0, 1.0, ""))[int(dtype is torch.float32)]
 
 
 def export_bound(operator: Operator) -> float:
     """By how many units an exported operator may differ."""
-    return EXPORT_BOUNDS.get(operator.type, (4.0,))[0]
+    return EXPORT_BOUNDS[operator.type][0] if operator.type in EXPORT_BOUNDS else 4.0
 
 
 if __name__ == "__main__":

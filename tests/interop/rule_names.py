@@ -28,7 +28,7 @@ def _names(function: Callable[..., object], package: str, seen: set[int]) -> Ite
         yield from _names(value, package, seen)  # type: ignore[arg-type]
     for name in names:
         called = function.__globals__.get(name)
-        if getattr(called, "__module__", "").startswith(package):
+        if isinstance(called, FunctionType) and called.__module__.startswith(package):
             yield from _names(called, package, seen)
 
 

@@ -127,7 +127,11 @@ ndtri.gradient_programs(
 )
 def logit(x, *, epsilon: float | None = None):
     """``log(x / (1 - x))``, the inverse of `sigmoid`; with ``epsilon``, of ``x`` held between that and 1 less it. NaN beyond 0 and 1."""
-    return torch.logit(x, eps=epsilon)
+    return _logit(x, epsilon)
+
+
+def _logit(x, epsilon: float | None):
+    return torch.logit(x, epsilon)
 
 
 @logit.gradient_program("x")

@@ -197,7 +197,7 @@ def addcdiv(self: Var, tensor1: Var, tensor2: Var, value: Number = 1):
 @rule("aten.lerp.Scalar", "aten.lerp.Tensor", promote=("self", "end", "weight"))
 def lerp(self: Var, end: Var, weight: Number | Var, result: TensorType):
     weight = weight if isinstance(weight, Var) else like(weight, self)
-    return op.lerp(*(broadcasted(x, result.shape) for x in (self, end, weight)))
+    return op.lerp(*(broadcasted(x, result.shape or ()) for x in (self, end, weight)))
 
 
 _OF_TWO = {
