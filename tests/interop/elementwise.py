@@ -51,7 +51,7 @@ NUMBERS: dict[str, object] = {"rounding_mode": "trunc", "n": 1, "decimals": 2, "
 """Arguments that are no tensors, by name; others that have no default are 0.5."""
 
 SINGLE: dict[str, slice | int] = {"aten::prelu": slice(1), "aten::masked_fill": 0}
-"""What the second tensor of a function is taken of, where it is not as many numbers."""
+"""The part of the second tensor that a function takes, which others take whole."""
 
 RULE_BOUNDS: dict[str, tuple[float, float, str]] = {
     "ldexp": (0.0, 4.0, "2 to a power by exp2, where PyTorch takes pow"),
@@ -137,7 +137,7 @@ def elementwise_overloads() -> Iterator[tuple[str, Rule]]:
 
 
 def of_rule(overload: str, rule: Rule, dtype: torch.dtype, count: int, seed: int) -> Difference:
-    """What the rule gives beside what PyTorch gives, on the same numbers."""
+    """Compare a rule with PyTorch, on the same numbers."""
     _, name, variant = overload.split(".")
     function = getattr(getattr(torch.ops.aten, name), variant)
     given = dict(_arguments(function._schema, dtype, count, seed))
@@ -197,7 +197,7 @@ def _is_elementwise(operator: Operator) -> bool:
 
 
 def of_export(operator: Operator, count: int, seed: int) -> Difference | None:
-    """What ONNX Runtime gives beside what the kernel gives, on the same float32 numbers; None where ONNX has no words for it."""
+    """Compare an exported operator under ONNX Runtime with its kernel, on the same float32 numbers; None where ONNX has no words for it."""
     case = next(case for _, case in cases_of(operator, Case, GradCheck))
     attributes = arguments_of(operator, case, torch.float32).attributes
     slots = [slot for slot in operator.signature.inputs if not slot.shape_only]
@@ -236,7 +236,8 @@ def main() -> int:
 
 def rule_bound(overload: str, dtype: torch.dtype) -> float:
     """By how many units the rule of an overload may differ."""
-    return RULE_BOUNDS.get(overload.split(".")[1], (1.0, 1.0, ""))[int(dtype is torch.float32)]
+    half, single, _ = RULE_BOUNDS.get(overload.split(".")[1], (1.0, 1.0, ""))
+    return single if dtype is torch.float32 else half
 
 
 def export_bound(operator: Operator) -> float:

@@ -101,5 +101,6 @@ def test_the_sign_of_nan_is_that_of_onnx(tmp_path):
     held = model_of([node("Sign", ["x"], ["y"]), node("Abs", ["y"], ["z"])], {"x": [3]}, ["y", "z"])
     made = ol.from_onnx(written(tmp_path, held))
     found = ol.infer(made, {"x": torch.tensor([nan, -2.0, 0.0]).numpy()})
+    assert isinstance(found, dict)
     torch.testing.assert_close([torch.from_numpy(each) for each in found.values()],
                                [torch.tensor([nan, -1.0, 0.0]), torch.tensor([nan, 1.0, 0.0])], equal_nan=True)  # fmt: skip
