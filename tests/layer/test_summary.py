@@ -26,14 +26,14 @@ def classifier() -> ol.Program:
 def test_a_summary_is_a_table_of_layers():
     assert str(ol.summary(classifier())) == (
         """\
-layer          operators                          output                   trainable   frozen      memory   multiply-adds
-─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-conv2d_0       conv2d                             float32[n, 16, 32, 32]         448              1.8 KiB         442,368
-relu_0         relu                               float32[n, 16, 32, 32]
-batch_norm_0   batch_norm                         float32[n, 16, 32, 32]          32                128 B
-flatten_0      max_pool2d, flatten                float32[n, 4096]
-fc_0           linear                             float32[n, 10]                  10   40,960   160.0 KiB          40,960
-mean_0         softmax_with_cross_entropy, mean   float32[]
+layer          operators                                output                   trainable   frozen      memory   multiply-adds
+───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
+conv2d_0       conv2d                                   float32[n, 16, 32, 32]         448              1.8 KiB         442,368
+relu_0         relu                                     float32[n, 16, 32, 32]
+batch_norm_0   batch_norm                               float32[n, 16, 32, 32]          32                128 B
+flatten_0      max_pool2d, flatten                      float32[n, 4096]
+fc_0           linear                                   float32[n, 10]                  10   40,960   160.0 KiB          40,960
+valid_mean_0   softmax_with_cross_entropy, valid_mean   float32[]
 
 490 trainable and 40,960 frozen numbers in 161.9 KiB, 4.0 KiB of state
 483,328 multiply-adds forward, for n = 1"""

@@ -145,7 +145,7 @@ def test_a_fetch_that_nothing_is_called(require):
         f"""
         oarlock.UndefinedVarError: "fc_0.uot" is not visible in main
           model.py:13 in run      return ol.Executor().run(program, feed, fetch, scope=scope)
-              there are: fc_0.out, fc_0.w, fc_0.b, mean_0, {LOSS}.softmax, {LOSS}.loss, image, label
+              there are: fc_0.out, fc_0.w, fc_0.b, valid_mean_0, {LOSS}.softmax, {LOSS}.loss, image, label
           Try: did you mean "fc_0.out"?    (oarlock explain UndefinedVarError)
         """,
     )
@@ -155,15 +155,15 @@ def test_a_fetch_of_another_program(require):
     require(
         'ol.Executor().run(program.clone(), {"image": images, "label": labels}, [cost], scope=scope)',
         """
-        oarlock.UndefinedVarError: "main/mean_0" is not a variable of this program
+        oarlock.UndefinedVarError: "main/valid_mean_0" is not a variable of this program
           model.py:14      ol.Executor().run(program.clone(), {"image": images, "label": labels}, [cost], scope=scope)
-              "mean_0"   float32[]   from mean at model.py:7
+              "valid_mean_0"   float32[]   from valid_mean at model.py:7
           Try: fetch by name where the program is a copy or was loaded from a file    (oarlock explain UndefinedVarError)
         """,
     )
 
 
-@pytest.mark.parametrize("fetch", ["cost", '"mean_0"'])
+@pytest.mark.parametrize("fetch", ["cost", '"valid_mean_0"'])
 def test_a_fetch_that_is_no_list(fetch, require):
     require(
         f'ol.Executor().run(program, {{"image": images, "label": labels}}, {fetch}, scope=scope)',
@@ -202,9 +202,9 @@ def test_a_name_in_a_scope_that_is_no_text(require):
     require(
         "scope[cost]",
         """
-        oarlock.ArgumentError: a variable's name is text, not Var <Var main/mean_0 float32[]>
+        oarlock.ArgumentError: a variable's name is text, not Var <Var main/valid_mean_0 float32[]>
           model.py:14      scope[cost]
-          Try: its name is "mean_0"    (oarlock explain ArgumentError)
+          Try: its name is "valid_mean_0"    (oarlock explain ArgumentError)
         """,
     )
 

@@ -162,7 +162,7 @@ def test_an_imported_transformer_exchanges_gradients_in_one_op():
 
     require_equal(build, batches_of(of_classes, SIZES))
     program = build()
-    assert data_parallel(program) == 2  # the cost, and all gradients
+    assert data_parallel(program) == 3  # the number of rows that count, the cost, and all gradients
     assert gathered(program) == []
 
 

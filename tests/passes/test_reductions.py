@@ -79,14 +79,18 @@ def classifier(total):
     with ol.Program() as program:
         x, label = data(), ol.layer.data("label", shape=[], dtype="int64")
         loss = ol.op.softmax_with_cross_entropy(x, label)
-        cost = total(loss)
+        cost = total(loss, label)
         program.targets |= {"cost": cost, "softmax": loss.op.outputs["softmax"][0]}
         ol.append_backward(cost, parameters=[x])
         program.targets["slope"] = program.main.var("x@GRAD")
     return program
 
 
-TOTALS = {"mean": ol.layer.mean, "sum": ol.op.reduce_sum}
+TOTALS = {
+    "mean": lambda loss, label: ol.layer.mean(loss),
+    "sum": lambda loss, label: ol.op.reduce_sum(loss),
+    "valid": ol.op.valid_mean,
+}
 BEFORE = ("canonicalize", "constant_folding", "cse", "splat_propagation")
 
 
@@ -97,20 +101,32 @@ def test_the_total_of_losses_and_its_gradient_are_one_op_each(total, label):
     wanted = [program.targets[name] for name in ("cost", "slope")]
     lines, applied = rewritten(program, wanted, *BEFORE, "fuse_reductions")
     assert applied["fuse_reductions"] == 2
-    mean = str(total == "mean").lower()
+    attributes = f"{'count_ignored=false, ' if total == 'valid' else ''}ignore_index=-100, mean={str(total != 'sum').lower()}"
     forward, _, backward = [line.partition(" = ")[2] for line in lines]
-    assert forward == f"cross_entropy_loss(logits=x, label=label, ignore_index=-100, mean={mean})"
+    assert forward == f"cross_entropy_loss(logits=x, label=label, {attributes})"
     assert backward.startswith("cross_entropy_loss_grad(")
     assert "valid_count=" in backward
-    assert backward.endswith(f"ignore_index=-100, mean={mean})")
+    assert backward.endswith(f"{attributes})")
     feed = {"x": FEED["x"], "label": numpy.array(label)}
     require_same_values(program, feed, [*wanted, program.targets["softmax"]], *BEFORE, "fuse_reductions", tolerance=1e-14)
 
 
 def test_losses_that_are_read_elsewhere_are_made_one_by_one():
-    program = classifier(lambda loss: ol.layer.mean(loss) + ol.op.reduce_sum(ol.op.square(loss)))
+    program = classifier(lambda loss, _: ol.layer.mean(loss) + ol.op.reduce_sum(ol.op.square(loss)))
     lines, _ = rewritten(program, [program.targets["cost"]], *BEFORE, "fuse_reductions")
     assert not any("cross_entropy_loss" in line for line in lines)
+
+
+@pytest.mark.parametrize(("label", "ignore_index"), [("other", -100), ("label", 2)])
+def test_a_mean_that_ignores_other_rows_than_the_losses_is_taken_of_them(label, ignore_index):
+    with ol.Program() as program:
+        x, labels = data(), {name: ol.layer.data(name, [], dtype="int64") for name in ("label", "other")}
+        cost = ol.op.valid_mean(ol.op.softmax_with_cross_entropy(x, labels["label"]), labels[label], ignore_index=ignore_index)
+        ol.append_backward(cost, parameters=[x])
+    wanted = [cost, program.main.var("x@GRAD")]
+    assert rewritten(program, wanted, *BEFORE, "fuse_reductions")[1]["fuse_reductions"] == 0
+    feed = {"x": FEED["x"], "label": numpy.array([2, 0]), "other": numpy.array([-100, 0])}
+    require_same_values(program, feed, wanted, *BEFORE, "fuse_reductions", tolerance=1e-14)
 
 
 def test_losses_of_few_digits_are_added_up_as_they_were():

@@ -122,7 +122,7 @@ def test_a_variable_of_a_copy_is_refused(executor, scope):
     cost = copy.targets["cost"]
     with pytest.raises(ol.UndefinedVarError) as caught:
         executor.run(program, batch(), [cost], scope=scope)
-    assert caught.value.message == '"main/mean_0" is not a variable of this program'
+    assert caught.value.message == '"main/valid_mean_0" is not a variable of this program'
     assert caught.value.given == (cost.describe(),)
     assert caught.value.hint == "fetch by name where the program is a copy or was loaded from a file"
 

@@ -30,23 +30,20 @@ def cross_entropy(
     label: Var,
     weight: Var | None = None,
     *,
-    ignore_index: int | None = None,
+    ignore_index: int = -100,
     label_smoothing: float = 0.0,
     reduction: str = "mean",
 ) -> Var:
-    """The mean of `softmax_with_cross_entropy`, one number: a cost.
+    """The mean of `softmax_with_cross_entropy` over the rows that are not labelled `ignore_index`, one number: a cost.
 
-    With weights of classes, an index to ignore, smoothed labels, another reduction, or floats as labels, a probability for each class, it
-    is `ol.op.cross_entropy` with the classes in the last axis, whose mean is over what is not ignored. Raises as that does.
+    It is PyTorch's, with the classes in the last axis: NaN if every row is ignored. `weight` counts each class as much, float[k];
+    `label_smoothing` spreads a share of each target over all classes; `reduction` is "mean", "sum" or "none". Floats as labels are a
+    probability for each class. It is `ol.op.cross_entropy` with `axis=-1`, and raises as that does.
 
         cost = ol.layer.cross_entropy(rows, label)
     """
-    label = require_type(label, "cross_entropy: label")
-    if weight is None and ignore_index is None and label_smoothing == 0.0 and reduction == "mean" and not label.dtype.is_floating:
-        return mean(softmax_with_cross_entropy(logits, label))
-    ignored = -100 if ignore_index is None else ignore_index
     return class_losses.cross_entropy(
-        logits, label, weight, ignore_index=ignored, label_smoothing=label_smoothing, reduction=reduction, axis=-1
+        logits, label, weight, ignore_index=ignore_index, label_smoothing=label_smoothing, reduction=reduction, axis=-1
     )
 
 
@@ -73,9 +70,11 @@ def mse(x: Var, y: Var) -> Var:
     return mean(square(subtract(x, y)))
 
 
-def accuracy(predict: Var, label: Var) -> Var:
+def accuracy(predict: Var, label: Var, *, ignore_index: int = -100) -> Var:
     """The share of rows whose largest entry is at `label`: float[*b k], int64[*b] -> float32[].
 
-    y = ol.layer.accuracy(rows, label)
+    Rows labelled `ignore_index` are not counted; NaN if every row is ignored.
+
+        y = ol.layer.accuracy(rows, label)
     """
-    return loss.accuracy(predict, label)
+    return loss.accuracy(predict, label, ignore_index=ignore_index)

@@ -612,10 +612,10 @@ def abs(x: Var, *, name: str | None = None) -> Var:
     ``|x|``, a real number; its gradient at 0 is 0.
     """
 
-def accuracy(predict: Var, label: Var, *, name: str | None = None) -> Var:
-    """accuracy(predict: float[*b k!], label: int64[*b]) -> y: float32[]
+def accuracy(predict: Var, label: Var, ignore_index: int = -100, *, name: str | None = None) -> Var:
+    """accuracy(predict: float[*b k!], label: int64[*b], ignore_index=-100) -> y: float32[]
 
-    The share of rows whose largest entry is at ``label``: 0 to 1, NaN for no rows.
+    The share of rows whose largest entry is at ``label``, of those whose label is not ignored: 0 to 1, NaN where there are none.
     """
 
 def acos(x: Var, *, name: str | None = None) -> Var:
@@ -1240,18 +1240,21 @@ def crf_share_changes(emissions: Var, splits: Var, transitions: Var, start: Var,
     The matrix of second derivatives, which is symmetric, times that direction: ``shares`` for the emissions, ``pairs`` for transitions.
     """
 
-def cross_entropy_loss(logits: Var, label: Var, ignore_index: int = -100, mean: bool = False, *, name: str | None = None) -> Var:
-    """cross_entropy_loss(logits: float[*b k!], label: int64[*b], ignore_index=-100, mean=False) -> loss: float[], softmax: float[*b k], valid_count: float[]
+def cross_entropy_loss(logits: Var, label: Var, ignore_index: int = -100, mean: bool = False, count_ignored: bool = True, *, name: str | None = None) -> Var:
+    """cross_entropy_loss(logits: float[*b k!], label: int64[*b], ignore_index=-100, mean=False, count_ignored=True) -> loss: float[], softmax: float[*b k], valid_count: float[]
 
     The sum of all losses of `softmax_with_cross_entropy`, or their mean, to which ignored rows count as 0; how many others there are.
+
+    Without ``count_ignored``, the mean is over the others: NaN where there are none.
     """
 
-def cross_entropy_loss_grad(softmax: Var, label: Var, dtotal: Var | float, valid_count: Var | float | None = None, ignore_index: int = -100, mean: bool = False, *, name: str | None = None) -> Var:
-    """cross_entropy_loss_grad(softmax: float[...b k!], label: int64[...b], dtotal: float[], valid_count?: float[], ignore_index=-100, mean=False) -> dlogits: float[...b k]
+def cross_entropy_loss_grad(softmax: Var, label: Var, dtotal: Var | float, valid_count: Var | float | None = None, ignore_index: int = -100, mean: bool = False, count_ignored: bool = True, *, name: str | None = None) -> Var:
+    """cross_entropy_loss_grad(softmax: float[...b k!], label: int64[...b], dtotal: float[], valid_count?: float[], ignore_index=-100, mean=False, count_ignored=True) -> dlogits: float[...b k]
 
     ``(softmax - onehot(label)) * dtotal``, by the number of rows where it is a `mean`; ignored rows get 0.
 
-    Where ``valid_count`` says that none is ignored, none is looked for.
+    Without ``count_ignored``, it is by the number of rows that are not ignored. Where ``valid_count`` says that none is ignored, none is
+    looked for.
     """
 
 def ctc_loss(log_p: Var, splits: Var, label: Var, label_splits: Var, blank: int = 0, *, name: str | None = None) -> Var:
@@ -2875,6 +2878,12 @@ def unique(x: Var, *, name: str | None = None) -> tuple[Var, Var, Var]:
     """unique(x: real[...s]) -> values: real[?], inverse: int64[...s], counts: int64[?]
 
     The distinct elements, rising, which of them stands at each place, and how often. It has no gradient: take it through ``inverse``.
+    """
+
+def valid_mean(x: Var, label: Var, ignore_index: int = -100, *, name: str | None = None) -> Var:
+    """valid_mean(x: float[...b], label: int64[...b], ignore_index=-100) -> y: float[]
+
+    The mean of ``x``, such as the losses of rows, over the places whose label is not ignored; NaN where there are none.
     """
 
 def variance(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, correction: float = 1.0, *, name: str | None = None) -> Var:

@@ -12,11 +12,19 @@ from oarlock.op.reduction import broadcast_to_like, mean_dx
 from oarlock.op.trusted_operator import operator
 from oarlock.op.unary import log, log1p, number_like
 from oarlock.registry import Case, GradCheck, Rejects
-from oarlock.tensor.cross_entropy import EACH, MEAN, SUM, losses, require_classes, write_dlogits, write_reduced_dlogits
+from oarlock.tensor.cross_entropy import EACH, count_valid, losses, reduced_losses, require_classes, write_dlogits, write_reduced_dlogits
 
 _LN2 = math.log(2)
 
-__all__ = ["accuracy", "cross_entropy_loss", "cross_entropy_loss_grad", "log_loss", "negative_log_likelihood", "softmax_with_cross_entropy"]
+__all__ = [
+    "accuracy",
+    "cross_entropy_loss",
+    "cross_entropy_loss_grad",
+    "log_loss",
+    "negative_log_likelihood",
+    "softmax_with_cross_entropy",
+    "valid_mean",
+]
 
 
 @operator(
@@ -71,49 +79,104 @@ def softmax_with_cross_entropy_dlogits_ddsoftmax(softmax, ddlogits):
 
 
 @operator(
+    "x: float[...b], label: int64[...b] -> y: float[]",
+    linear_in=("x",),
+    cases=[
+        Case(x=[1.0, 8.0, 3.0], label=[0, -100, 2], y=2.0),
+        Case(x=[[1.0, 8.0], [3.0, 5.0]], label=[[0, 1], [1, 1]], ignore_index=0, y=16 / 3),
+        Case(x=[1.0, math.inf], label=[0, -100], y=1.0),
+        Case(x=2.0, label=1, y=2.0),
+        GradCheck(x=(4,), label=[0, 2, -100, 1]),
+        GradCheck(x=(2, 2), label=[[0, 1], [2, 0]], ignore_index=0),
+    ],
+)
+def valid_mean(x, label, *, ignore_index: int = -100):
+    """The mean of ``x``, such as the losses of rows, over the places whose label is not ignored; NaN where there are none."""
+    ignored = label == ignore_index
+    total = x.masked_fill(ignored, 0.0).sum(dtype=_exact(x))
+    return (total / count_valid(label, ignore_index, total)).to(x.dtype)
+
+
+@valid_mean.gradient("x")
+def valid_mean_dx(label, dy, *, ignore_index):
+    """``dy`` by the number of places that count, 0 where the label is ignored."""
+    each = dy / count_valid(label, ignore_index, dy.new_empty((), dtype=_exact(dy)))
+    return each.to(dy.dtype).expand(label.shape).masked_fill(label == ignore_index, 0.0)
+
+
+def _exact(x) -> torch.dtype:
+    """The dtype in which many elements are added up."""
+    return x.dtype if x.dtype is torch.float64 else torch.float32
+
+
+@operator(
     "logits: float[*b k!], label: int64[*b] -> loss: float[], softmax: float[*b k], valid_count: float[]",
     intermediate=("softmax", "valid_count"),
+    added_later=("count_ignored",),
     checks_values=True,
     cases=[
         Case(logits=[[0.0, 0.0]] * 2, label=[1, 0], loss=2 * _LN2, softmax=[[0.5, 0.5]] * 2, valid_count=2.0),
         Case(logits=[[0.0, 0.0]] * 2, label=[1, 0], mean=True, loss=_LN2, softmax=[[0.5, 0.5]] * 2, valid_count=2.0),
         Case(logits=[[0.0, 0.0]] * 2, label=[1, -100], mean=True, loss=_LN2 / 2, softmax=[[0.5, 0.5]] * 2, valid_count=1.0),
+        Case(
+            logits=[[0.0, 0.0]] * 2, label=[1, -100], mean=True, count_ignored=False, loss=_LN2, softmax=[[0.5, 0.5]] * 2, valid_count=1.0
+        ),
         Case(logits=[[0.0, 0.0]], label=[-100], mean=True, loss=0.0, softmax=[[0.5, 0.5]], valid_count=0.0),
         GradCheck(logits=(4, 3), label=[0, 2, -100, 1], mean=True),
+        GradCheck(logits=(4, 3), label=[0, 2, -100, 1], mean=True, count_ignored=False),
         GradCheck(logits=(2, 3), label=[255, 1], ignore_index=255),
         GradCheck(logits=(3,), label=2),
         GradCheck(logits=(2, 2, 3), label=[[0, 1], [2, 0]], mean=True),
     ],
 )
-def cross_entropy_loss(logits, label, *, ignore_index: int = -100, mean: bool = False):
-    """The sum of all losses of `softmax_with_cross_entropy`, or their mean, to which ignored rows count as 0; how many others there are."""
-    loss, valid_count, softmax = losses(logits, label, MEAN if mean else SUM, ignore_index)
+def cross_entropy_loss(logits, label, *, ignore_index: int = -100, mean: bool = False, count_ignored: bool = True):
+    """The sum of all losses of `softmax_with_cross_entropy`, or their mean, to which ignored rows count as 0; how many others there are.
+
+    Without ``count_ignored``, the mean is over the others: NaN where there are none.
+    """
+    loss, valid_count, softmax = reduced_losses(logits, label, ignore_index, mean, count_ignored)
     return loss, softmax, valid_count
 
 
 @cross_entropy_loss.gradient_program("logits")
-def cross_entropy_loss_dlogits(softmax, label, dloss, dsoftmax=None, *, ignore_index, mean):
-    each = mean_dx(dloss, label, keepdim=False) if mean else broadcast_to_like(dloss, label)
+def cross_entropy_loss_dlogits(softmax, label, dloss, dsoftmax=None, *, ignore_index, mean, count_ignored=True):
+    if mean and not count_ignored:
+        each = valid_mean_dx(label, dloss, ignore_index=ignore_index)
+    else:
+        each = mean_dx(dloss, label, keepdim=False) if mean else broadcast_to_like(dloss, label)
     return softmax_with_cross_entropy_dlogits(softmax, label, each, dsoftmax, ignore_index=ignore_index)
 
 
 @operator(
     "softmax: float[...b k!], label: int64[...b], dtotal: float[], valid_count?: float[] -> dlogits: float[...b k]",
+    added_later=("count_ignored",),
     cases=[
         Case(softmax=[[0.25, 0.75]], label=[1], dtotal=2.0, valid_count=1.0, dlogits=[[0.5, -0.5]]),
         Case(softmax=[[0.25, 0.75]] * 2, label=[1, -100], dtotal=2.0, valid_count=1.0, mean=True, dlogits=[[0.25, -0.25], [0.0, 0.0]]),
+        Case(
+            softmax=[[0.25, 0.75]] * 2, label=[1, -100], dtotal=2.0, valid_count=1.0, mean=True, count_ignored=False,
+            dlogits=[[0.5, -0.5], [0.0, 0.0]],
+        ),
         Case(softmax=[[0.25, 0.75]], label=[1], dtotal=2.0, dlogits=[[0.5, -0.5]]),
         Case(softmax=[[0.25, 0.75], [0.5, 0.5]], label=[1, -100], dtotal=2.0, mean=True, dlogits=[[0.25, -0.25], [0.0, 0.0]]),
+        Case(
+            softmax=[[0.25, 0.75], [0.5, 0.5]], label=[1, -100], dtotal=2.0, mean=True, count_ignored=False,
+            dlogits=[[0.5, -0.5], [0.0, 0.0]],
+        ),
+        Case(softmax=[[0.25, 0.75]], label=[-100], dtotal=2.0, mean=True, count_ignored=False, dlogits=[[0.0, 0.0]]),
         Case(softmax=[[0.25, 0.75], [0.5, 0.5]], label=[1, 0], dtotal=2.0, ignore_index=0, dlogits=[[0.5, -0.5], [0.0, 0.0]]),
         Case(softmax=[0.25, 0.75], label=0, dtotal=1.0, dlogits=[-0.75, 0.75]),
     ],
-)
-def cross_entropy_loss_grad(softmax, label, dtotal, valid_count=None, *, ignore_index: int = -100, mean: bool = False):
+)  # fmt: skip
+def cross_entropy_loss_grad(
+    softmax, label, dtotal, valid_count=None, *, ignore_index: int = -100, mean: bool = False, count_ignored: bool = True
+):
     """``(softmax - onehot(label)) * dtotal``, by the number of rows where it is a `mean`; ignored rows get 0.
 
-    Where ``valid_count`` says that none is ignored, none is looked for.
+    Without ``count_ignored``, it is by the number of rows that are not ignored. Where ``valid_count`` says that none is ignored, none is
+    looked for.
     """
-    return write_reduced_dlogits(softmax, label, dtotal, valid_count, ignore_index, mean)
+    return write_reduced_dlogits(softmax, label, dtotal, valid_count, ignore_index, mean, count_ignored)
 
 
 @operator(
@@ -174,11 +237,15 @@ def log_loss_dtarget(p, dloss):
 
 @operator(
     "predict: float[*b k!], label: int64[*b] -> y: float32[]",
+    added_later=("ignore_index",),
     cases=[
         Case(predict=[[0.9, 0.1], [0.2, 0.8]], label=[0, 0], y=0.5),
+        Case(predict=[[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]], label=[0, 0, -100], y=0.5),
+        Case(predict=[[0.9, 0.1], [0.2, 0.8]], label=[0, 1], ignore_index=0, y=1.0),
         Rejects("predict has the size 0, where k is at least 1", predict=(2, 0), label=[0, 0]),
     ],
 )
-def accuracy(predict, label):
-    """The share of rows whose largest entry is at ``label``: 0 to 1, NaN for no rows."""
-    return (predict.argmax(-1) == label).mean(dtype=torch.float32)
+def accuracy(predict, label, *, ignore_index: int = -100):
+    """The share of rows whose largest entry is at ``label``, of those whose label is not ignored: 0 to 1, NaN where there are none."""
+    valid = label != ignore_index
+    return ((predict.argmax(-1) == label) & valid).sum(dtype=torch.float32) / valid.sum(dtype=torch.float32)

@@ -19,6 +19,7 @@ from oarlock.training.shares import load_checkpoint
 __all__ = ["Compared", "Sample", "find_compared", "read_sample"]
 
 _TRUE = ("label", "target")  # slots of losses
+_REDUCTIONS = ("valid_mean",)  # of losses, by labels that the losses read too
 _COLUMNS = 100  # of a sample, where a file has more
 _LIMITS = Limits(file_bytes=16 * 2**20, tensor_bytes=16 * 2**20)
 
@@ -66,7 +67,7 @@ def find_compared(program: Program) -> Compared | None:
     learned, fed = _reached(program)
     met = None
     for op in _behind(program, loss):
-        true = next((op.inputs[slot][0] for slot in _TRUE if op.inputs.get(slot)), None)
+        true = next((op.inputs[slot][0] for slot in _TRUE if op.inputs.get(slot) and op.type not in _REDUCTIONS), None)
         if true is not None and true.name not in learned:
             slot, (predicted, *_) = next(iter(op.inputs.items()))
             if predicted.name in learned and predicted is not true:

@@ -6,7 +6,7 @@ import torch
 
 from oarlock.backend.torch.private import softmax_backward, without_python
 
-__all__ = ["EACH", "MEAN", "SUM", "losses", "require_classes", "write_dlogits", "write_reduced_dlogits"]
+__all__ = ["EACH", "count_valid", "losses", "reduced_losses", "require_classes", "write_dlogits", "write_reduced_dlogits"]
 
 EACH, MEAN, SUM = 0, 1, 2  # what `nll_loss_forward` returns, as PyTorch numbers it
 
@@ -25,10 +25,25 @@ def losses(logits, label, reduction: int, ignore_index: int):
     except IndexError:
         require_classes(label, logits.shape[-1], ignore_index)
         raise
-    if reduction == MEAN and not _counts_all(valid_count, label):  # PyTorch's mean is that of the others
-        total, valid_count = _nll_loss(rows, label, None, SUM, ignore_index)
-        loss = total.div_(label.numel())
     return loss, valid_count, log_p.exp_()
+
+
+def reduced_losses(logits, label, ignore_index: int, mean: bool, count_ignored: bool):
+    """The sum of the losses, or their mean; how many rows are not ignored; and the softmax. As PyTorch's, a mean is over these alone,
+    unless it is to `count_ignored`, as losses of 0.
+    """
+    if not mean or not count_ignored:
+        return losses(logits, label, MEAN if mean else SUM, ignore_index)
+    loss, valid_count, softmax = losses(logits, label, MEAN, ignore_index)
+    if not _counts_all(valid_count, label):
+        total, valid_count, softmax = losses(logits, label, SUM, ignore_index)
+        loss = total.div_(label.numel())
+    return loss, valid_count, softmax
+
+
+def count_valid(label, ignore_index: int, like: torch.Tensor) -> torch.Tensor:
+    """The number of labels that are not ignored, in the dtype of `like`."""
+    return (label != ignore_index).sum().to(like.dtype)
 
 
 def _counts_all(valid_count, label) -> bool:
@@ -68,11 +83,15 @@ def _some_ignored(softmax, label, ignore_index: int) -> bool:
     return False
 
 
-def write_reduced_dlogits(softmax, label, dtotal, valid_count, ignore_index: int, mean: bool, out=None):
+def write_reduced_dlogits(softmax, label, dtotal, valid_count, ignore_index: int, mean: bool, count_ignored: bool, out=None):
     """In ``out``, or in fresh memory where it is None."""
     classes = label.unsqueeze(-1)  # [*b, 1]
     if (valid_count is None or not _counts_all(valid_count, label)) and _some_ignored(softmax, classes, ignore_index):
-        each = dtotal / label.numel() if mean else dtotal
+        each = dtotal
+        if mean and count_ignored:
+            each = dtotal / label.numel()
+        elif mean:
+            each = dtotal / (count_valid(label, ignore_index, dtotal) if valid_count is None else valid_count)
         return write_dlogits(softmax, label, each.expand(label.shape), None, ignore_index, out)
     rows = label.numel()
     share = dtotal.item() / (rows or 1) if mean else dtotal.item()

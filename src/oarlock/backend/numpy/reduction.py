@@ -98,5 +98,6 @@ def conv2d_dbias(dy):
 
 
 @kernel
-def accuracy(predict, label):
-    return np.float32((predict.argmax(-1) == label).sum()) / np.float32(label.size)
+def accuracy(predict, label, *, ignore_index=-100):
+    valid = label != ignore_index
+    return np.float32(((predict.argmax(-1) == label) & valid).sum()) / np.float32(valid.sum())

@@ -36,15 +36,28 @@ def softmax_with_cross_entropy_dlogits(softmax, label, dloss, dsoftmax=None, *, 
 
 
 @kernel
-def cross_entropy_loss(logits, label, *, ignore_index, mean):
-    losses, softmax = softmax_with_cross_entropy(logits, label, ignore_index=ignore_index)
-    loss = losses.sum() / losses.dtype.type(label.size) if mean else losses.sum()
-    return loss, softmax, np.asarray((label != ignore_index).sum(), logits.dtype)
+def valid_mean(x, label, *, ignore_index):
+    return x.sum(where=label != ignore_index) / (label != ignore_index).sum(dtype=x.dtype)
 
 
 @kernel
-def cross_entropy_loss_grad(softmax, label, dtotal, valid_count=None, *, ignore_index, mean):
-    each = dtotal / dtotal.dtype.type(label.size or 1) if mean else dtotal
+def valid_mean_dx(label, dy, *, ignore_index):
+    valid = label != ignore_index
+    return np.where(valid, dy / valid.sum(dtype=dy.dtype), dy.dtype.type(0))
+
+
+@kernel
+def cross_entropy_loss(logits, label, *, ignore_index, mean, count_ignored=True):
+    losses, softmax = softmax_with_cross_entropy(logits, label, ignore_index=ignore_index)
+    valid_count = np.asarray((label != ignore_index).sum(), logits.dtype)
+    count = (losses.dtype.type(label.size) if count_ignored else valid_count) if mean else 1
+    return losses.sum() / count, softmax, valid_count
+
+
+@kernel
+def cross_entropy_loss_grad(softmax, label, dtotal, valid_count=None, *, ignore_index, mean, count_ignored=True):
+    count = label.size if count_ignored else (label != ignore_index).sum()
+    each = dtotal / dtotal.dtype.type(count or 1) if mean else dtotal
     return softmax_with_cross_entropy_dlogits(softmax, label, np.broadcast_to(each, label.shape), ignore_index=ignore_index)
 
 

@@ -11,5 +11,5 @@ def softmax_with_cross_entropy_dlogits_in_place(softmax, label, dloss, dsoftmax=
 
 
 @in_place_variant(cross_entropy_loss_grad, "softmax")
-def cross_entropy_loss_grad_in_place(softmax, label, dtotal, valid_count=None, *, ignore_index, mean):
-    return write_reduced_dlogits(softmax, label, dtotal, valid_count, ignore_index, mean, softmax)
+def cross_entropy_loss_grad_in_place(softmax, label, dtotal, valid_count=None, *, ignore_index, mean, count_ignored=True):
+    return write_reduced_dlogits(softmax, label, dtotal, valid_count, ignore_index, mean, count_ignored, softmax)

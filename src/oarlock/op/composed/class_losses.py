@@ -11,10 +11,9 @@ from oarlock.op.choice import where
 from oarlock.op.comparison import not_equal
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.composed.loss_reduction import reduced, require_one_shape, require_reduction
-from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import add, divide, multiply, neg
 from oarlock.op.indexing import gather
-from oarlock.op.loss import negative_log_likelihood, softmax_with_cross_entropy
+from oarlock.op.loss import negative_log_likelihood, softmax_with_cross_entropy, valid_mean
 from oarlock.op.manipulation import transpose
 from oarlock.op.reduction import mean, reduce_sum
 from oarlock.registry.creator import require_type
@@ -72,6 +71,8 @@ def cross_entropy(
 
 def rows_of_classes(x: Var, axis: int | None) -> Var:
     """``x`` with the axis of classes in the last place. Raises ShapeError."""
+    if axis == -1:
+        return x
     if x.shape is None:
         raise ShapeError(
             f'nothing is known of the shape of "{x.name}", whose classes are to be found', location=here(), given=[x.describe()]
@@ -119,16 +120,18 @@ def _reduced(
     loss: Var, label: Var, weight: Var | None, ignore_index: int, reduction: str, *, even: Var | None = None, share: float = 0.0
 ) -> Var:
     """The losses times the weights of their classes, mixed with what is ``even``, and reduced; a mean is by the weights of what counts."""
-    kept = _kept(label, ignore_index)
-    if weight is None:
-        weights = cast(kept, dtype=loss.dtype) if reduction == "mean" else None
-    else:
+    weights = None
+    if weight is not None:
+        kept = _kept(label, ignore_index)
         chosen = gather(weight, where(kept, label, constant_like(0, label)))
         weights = where(kept, chosen, constant_like(0.0, chosen))
         loss = multiply(loss, weights)
+    if weights is not None and reduction == "mean":  # each part is divided for itself, so that 0 by 0 is NaN as in PyTorch
+        count = reduce_sum(weights)
+        cost = divide(reduce_sum(loss), count)
+        return cost if even is None else _mixed(cost, divide(reduce_sum(even), count), share)
     if even is not None:
         loss = _mixed(loss, even, share)
-    if reduction == "none":
-        return loss
-    total = reduce_sum(loss)
-    return total if weights is None or reduction == "sum" else divide(total, reduce_sum(weights))
+    if reduction == "mean":
+        return valid_mean(loss, label, ignore_index=ignore_index)
+    return reduce_sum(loss) if reduction == "sum" else loss

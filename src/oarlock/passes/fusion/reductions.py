@@ -26,6 +26,8 @@ def fuse_reductions(program: Program, catalogue: Catalogue) -> int:
         g = mean_dx(dy, label)                               dz = cross_entropy_loss_grad(p, label, dy, n, mean=true)
         dz = softmax_with_cross_entropy_dlogits(p, label, g)
 
+    So it is with `valid_mean` of the labels of the losses, whose mean does not count ignored rows: count_ignored=false.
+
     Legal for `square`, for `multiply` of two tensors of one shape, and for the cross entropy whatever its rows. Products are not rounded
     before they are added, and both are added in another order: values change in their last bits. Costs nothing, and saves a tensor
     of products, or of one number for each row. Does not apply to sums along one axis, to losses in float16 and bfloat16, whose mean is
@@ -45,7 +47,7 @@ class _Fusion:
     def __init__(self, program: Program, catalogue: Catalogue):
         self.catalogue = catalogue
         self.readers = reader_counts(program)
-        self.reductions = {op.inputs["x"][0]: op for op in walk(program.main) if _is_total(op)}
+        self.reductions = {op.inputs["x"][0]: op for op in walk(program.main) if _is_total(op) or op.type == "valid_mean"}
         self.taken: set[Op] = set()  # reductions that an op before them does
         self.count = 0
 
@@ -79,11 +81,13 @@ class _Fusion:
         reduction = self.reductions.get(loss)
         if reduction is None or reduction.block is not op.block or self.readers.get(loss) != 1 or loss.dtype not in _LARGE:
             return False
+        if reduction.type == "valid_mean" and not _by_same_labels(reduction, op):
+            return False
         self.taken.add(reduction)
         (total,) = reduction.writes
         valid_count = declare(softmax, (), "COUNTED")
         op.type, op.outputs = "cross_entropy_loss", {"loss": (total,), "softmax": (softmax,), "valid_count": (valid_count,)}
-        op.attributes = {**op.attributes, "mean": reduction.type == "mean"}
+        op.attributes |= _mean_of(reduction.type)
         total.op = valid_count.op = op
         del op.block.vars[loss.name]
         return True
@@ -93,7 +97,9 @@ class _Fusion:
             return None
         (each,) = op.inputs["dloss"]
         made = each.op
-        if made is None or made.type not in ("mean_dx", "reduce_sum_dx", "broadcast_to_like") or self.readers.get(each) != 1:
+        if made is None or made.type not in _GRADIENTS_OF_TOTALS or self.readers.get(each) != 1:
+            return None
+        if made.type == "valid_mean_dx" and not _by_same_labels(made, op):
             return None
         total = made.inputs["x" if made.type == "broadcast_to_like" else "dy"][0]
         if total.shape != () or not sees(op.block, total):
@@ -102,8 +108,24 @@ class _Fusion:
         inputs = {"softmax": softmax, "label": label, "dtotal": total}
         if softmax.op is not None and softmax.op.type == "cross_entropy_loss":
             inputs |= {"valid_count": softmax.op.outputs["valid_count"][0]}
-        attributes = {**op.attributes, "mean": made.type == "mean_dx"}
+        attributes = op.attributes | _mean_of(made.type.removesuffix("_dx"))
         return new_op(op, "cross_entropy_loss_grad", inputs, {"dlogits": op.writes[0]}, self.catalogue, attributes)
+
+
+_GRADIENTS_OF_TOTALS = ("mean_dx", "valid_mean_dx", "reduce_sum_dx", "broadcast_to_like")
+
+
+def _mean_of(reduction: str) -> dict[str, object]:
+    """The attributes by which a cross entropy is reduced so."""
+    return {"mean": True, "count_ignored": False} if reduction == "valid_mean" else {"mean": reduction == "mean"}
+
+
+def _by_same_labels(reduction: Op, losses: Op) -> bool:
+    """Whether a mean, or its gradient, ignores the rows that the cross entropy ignores."""
+    return (
+        reduction.inputs["label"][0] is losses.inputs["label"][0]
+        and reduction.attributes["ignore_index"] == losses.attributes["ignore_index"]
+    )
 
 
 def _is_total(op: Op) -> bool:

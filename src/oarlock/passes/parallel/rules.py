@@ -11,6 +11,7 @@ from oarlock.ir.var import Var
 from oarlock.passes.parallel.placement import PARTIAL, REPLICATED, Decision, Kind, Placement, numbers_of, sharded
 from oarlock.passes.parallel.row_operators import EXPANSIONS, SEQUENCES, shares_rows
 from oarlock.passes.parallel.share_rules import decide_shares
+from oarlock.passes.parallel.valid_rows import VALID_WAYS, decide_valid_mean
 from oarlock.passes.rows import Place, axes_with, is_multiple, place_after, reshaped
 from oarlock.registry.axes import axes_alone
 from oarlock.registry.catalogue import Catalogue
@@ -96,6 +97,8 @@ def _by_rows(op: Op, operator: Operator, have: Mapping[Var, Placement], data: li
     if op.type in ("mean", "mean_dx") and (place := _reduced(op, placed)) is not None:
         given = _sharded(place) if op.type == "mean_dx" else PARTIAL if op.writes[0].dtype in EXACT else REPLICATED
         return Decision(needs, dict.fromkeys(op.writes, given), op.type)
+    if op.type in VALID_WAYS:
+        return decide_valid_mean(op, placed, needs, op.writes[0].dtype in EXACT)
     if _sums(op, operator, placed, data):
         return Decision(needs, dict.fromkeys(op.writes, PARTIAL))
     if op.type == "numel" or (op.type == "size" and _axis(op, shapes[0]) == placed[shapes[0]].axis):

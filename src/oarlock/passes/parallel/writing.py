@@ -35,6 +35,7 @@ from oarlock.passes.parallel.placement import PARTIAL, REPLICATED, Kind, Placeme
 from oarlock.passes.parallel.rows_of_workers import RowsOfWorkers, free_name, written_into
 from oarlock.passes.parallel.rules import EXACT
 from oarlock.passes.parallel.share_writing import SHARE_WAYS
+from oarlock.passes.parallel.valid_rows import VALID_WAYS
 from oarlock.registry.catalogue import standard
 from oarlock.registry.creator import append_op
 
@@ -49,12 +50,13 @@ class Writing:
 
     def __init__(self, program: Program, analysis: Analysis, bucket_bytes: int, ways: "Mapping[str, Way]" = MappingProxyType({})):
         self.program = program
-        self.ways = {**_WAYS, **SHARE_WAYS, **ways}
+        self.ways = {**_WAYS, **SHARE_WAYS, **VALID_WAYS, **ways}
         self.decisions = analysis.decisions
         self.placed = analysis.placed
         self.bucket_bytes = bucket_bytes
         self.rows = RowsOfWorkers()
         self.converted: dict[tuple[Var, Placement], Var] = {}
+        self.valid_counts: dict[tuple[Var, object, Block], Var] = {}
         self.summed: set[Var] = self._wanted_whole()
         self.shapes = {var: var.shape for var in self.placed}  # before sizes are called by the names of the rows of all
         for var, placement in self.placed.items():
@@ -141,7 +143,10 @@ class Writing:
             for body in op.blocks:
                 wanted |= {var for var, need in zip(body.outputs, decision.outputs, strict=True) if need.kind not in _PARTS}
         means = {
-            var for op, decision in self.decisions.items() if decision.written == "mean" and op.role is Role.FORWARD for var in op.writes
+            var
+            for op, decision in self.decisions.items()
+            if decision.written in ("mean", "valid_mean") and op.role is Role.FORWARD
+            for var in op.writes
         }
         return wanted | means | set(self.program.targets.values())
 

@@ -74,19 +74,52 @@ def softmax_with_cross_entropy_dlogits_ddsoftmax(g: Graph, softmax: Value, ddlog
     return softmax_gradient(g, softmax, ddlogits)
 
 
+@export("valid_mean")
+def valid_mean(g: Graph, x: Value, label: Value, *, ignore_index: int) -> str:
+    ignored = g("Equal", label, g.ints(ignore_index))
+    total = g.reduce("ReduceSum", g("Where", ignored, g.scalar(0, x.dtype), x), None)
+    return g("Div", total, _valid_count(g, ignored, x.dtype))
+
+
+@export("valid_mean_dx")
+def valid_mean_dx(g: Graph, label: Value, dy: Value, *, ignore_index: int) -> str:
+    ignored = g("Equal", label, g.ints(ignore_index))
+    return g("Where", ignored, g.scalar(0, dy.dtype), g("Div", dy, _valid_count(g, ignored, dy.dtype)))
+
+
+def _valid_count(g: Graph, ignored: str, dtype: DType) -> str:
+    return g.reduce("ReduceSum", g.cast(g("Not", ignored), dtype), None)
+
+
 @export("cross_entropy_loss")
-def cross_entropy_loss(g: Graph, logits: Value, label: Value, *, ignore_index: int, mean: bool) -> tuple[str, str, str]:
+def cross_entropy_loss(
+    g: Graph, logits: Value, label: Value, *, ignore_index: int, mean: bool, count_ignored: bool = True
+) -> tuple[str, str, str]:
     loss, softmax, ignored = _losses(g, logits, label, ignore_index)
-    counted = g.reduce("ReduceSum", g.cast(g("Not", ignored), logits.dtype), None)
-    return g.reduce("ReduceMean" if mean else "ReduceSum", loss, None), softmax, counted
+    valid_count = _valid_count(g, ignored, logits.dtype)
+    reduced = g.reduce("ReduceMean" if mean and count_ignored else "ReduceSum", loss, None)
+    return g("Div", reduced, valid_count) if mean and not count_ignored else reduced, softmax, valid_count
 
 
 @export("cross_entropy_loss_grad")
 def cross_entropy_loss_grad(
-    g: Graph, softmax: Value, label: Value, dtotal: Value, valid_count: Value | None = None, *, ignore_index: int, mean: bool
+    g: Graph,
+    softmax: Value,
+    label: Value,
+    dtotal: Value,
+    valid_count: Value | None = None,
+    *,
+    ignore_index: int,
+    mean: bool,
+    count_ignored: bool = True,
 ) -> str:
-    each = g("Div", dtotal, count_over(g, Value(label.name, dtotal.dtype, label.shape), None)) if mean else dtotal.name
-    return _dlogits(g, softmax, label, each, ignore_index)
+    if not mean:
+        return _dlogits(g, softmax, label, dtotal.name, ignore_index)
+    if count_ignored:
+        count = count_over(g, Value(label.name, dtotal.dtype, label.shape), None)
+    else:
+        count = _valid_count(g, g("Equal", label, g.ints(ignore_index)), dtotal.dtype)
+    return _dlogits(g, softmax, label, g("Div", dtotal, count), ignore_index)
 
 
 @export("negative_log_likelihood")
@@ -112,6 +145,7 @@ def log_loss(g: Graph, p: Value, target: Value) -> str:
 
 
 @export("accuracy")
-def accuracy(g: Graph, predict: Value, label: Value) -> str:
-    right = g("Equal", g("ArgMax", predict, axis=-1, keepdims=0), label)
-    return g.reduce("ReduceMean", g.cast(right, DType.FLOAT32), None)
+def accuracy(g: Graph, predict: Value, label: Value, *, ignore_index: int = -100) -> str:
+    ignored = g("Equal", label, g.ints(ignore_index))
+    right = g("And", g("Equal", g("ArgMax", predict, axis=-1, keepdims=0), label), g("Not", ignored))
+    return g("Div", g.reduce("ReduceSum", g.cast(right, DType.FLOAT32), None), _valid_count(g, ignored, DType.FLOAT32))
