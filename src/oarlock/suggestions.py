@@ -129,6 +129,7 @@ OPTIMIZERS_OF_OTHERS = {
 """Schedules and the like as PyTorch and Keras call them, and where they are in `ol.optimizer`."""
 
 _LISTED = 12  # names in a message
+_LONGEST = 200  # characters of a name that is compared with others; the time grows with their square
 _LIKE = 0.6
 _MUCH_ALIKE = 0.75  # what another module has is named only where it is hardly anything else
 _SEARCHED = (
@@ -163,6 +164,8 @@ def list_names(name: str, known: Iterable[str]) -> str:
 
 
 def _near(name: str, known: Iterable[str], count: int, like: float = _LIKE) -> list[str]:
+    if len(name) > _LONGEST:
+        return []
     by_lower: dict[str, list[str]] = {}
     for each in known:
         by_lower.setdefault(each.lower(), []).append(each)

@@ -235,14 +235,14 @@ def test_a_body_that_is_too_large_is_refused_by_its_head_and_by_its_bytes(model)
 
 def test_bodies_are_held_to_a_sum(model):
     answered = ask(model, "POST", "/infer", parts=[b" " * 90, b" " * 90], limits={"held_bytes": 100})
-    refusal(answered, 429, "LimitError", "more than 100 bytes of requests at once")
+    refusal(answered, 429, "LimitError", "more than 100 bytes of requests and answers at once")
 
     async def asking(asker: Asker) -> int:
         for _ in range(5):
             await asker("POST", "/infer", parts=[b" " * 90, b" " * 20])
             await asker("POST", "/infer", parts=[b" " * 90, None])
             await asker("POST", "/infer", {"x": X, "id": ID})
-        return asker.service._held
+        return asker.service.held.total
 
     assert serve_here(model, asking, held_bytes=100) == 0
 

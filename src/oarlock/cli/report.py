@@ -8,7 +8,7 @@ import typer
 from oarlock.cli.imported_operators import Imports
 from oarlock.cli.output_file import is_child, write
 from oarlock.cli.untrusted_run import Untrusted
-from oarlock.errors import MissingFileError
+from oarlock.errors import ArgumentError, MissingFileError
 from oarlock.report.page import draw_report
 from oarlock.runtime.process import configure_process
 from oarlock.training.run_plot import SMOOTH
@@ -17,9 +17,14 @@ __all__ = ["report"]
 
 
 def _beside(context: typer.Context, out: Path | None) -> Path | None:
-    """The page of a run is put in its folder, unless a place was given."""
+    """The page of a run is put in its folder, unless a place was given. Raises ArgumentError where a link there leads elsewhere."""
     run = context.params.get("run")
-    return Path(run) / "report.html" if out is None and run is not None else out
+    if out is not None or run is None:
+        return out
+    out = Path(run) / "report.html"
+    if out.is_symlink():
+        raise ArgumentError(f'"{out}" is a symbolic link, and the page would replace what it leads to', hint="--out FILE.html")
+    return out
 
 
 def report(

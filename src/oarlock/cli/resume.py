@@ -12,13 +12,15 @@ import typer
 
 from oarlock.cli.progress_options import Plain, Quiet, shown
 from oarlock.cli.script_run import run_script
-from oarlock.errors import ArgumentError, FormatError, MissingFileError
+from oarlock.errors import ArgumentError, FormatError, MissingFileError, OarlockError
+from oarlock.io.files import read_file
 from oarlock.training.configuration import read_configuration
 from oarlock.training.invocation import Invocation
 from oarlock.training.run_record import RunRecord
 
 __all__ = ["resume"]
 
+_LARGEST = 2**20  # bytes of run.json
 _SAID_ANEW = ("--steps", "--config", "--set", "--run")  # the folder of the run says what they said, and a run goes on to its end
 
 
@@ -36,9 +38,11 @@ def resume(
     if not about.is_file():
         RunRecord.read(folder)  # which says what is there instead
     try:
-        found = json.loads(about.read_text(encoding="utf-8"))
+        found = json.loads(read_file(about, largest=_LARGEST, limit="file_bytes"))
         command, place = [str(word) for word in found["command"]], Path(found["working_folder"])
-    except (ValueError, KeyError, TypeError) as error:
+    except OarlockError:  # a ValueError too
+        raise
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise FormatError(f'"{about}" does not say how the run was begun') from error
     if not command:
         raise FormatError(f'"{about}" does not say how the run was begun')

@@ -30,6 +30,10 @@ def serve(
     queue: Annotated[int, typer.Option(help="Requests that wait; more are refused with status 429.")] = _USUAL.queue,
     connections: Annotated[int, typer.Option(help="Open connections; more are refused.")] = _USUAL.connections,
     body_bytes: Annotated[int, typer.Option(help="The largest body; a larger one is refused with status 413.")] = _USUAL.body_bytes,
+    rows: Annotated[int, typer.Option(help="Rows of a request and of its answer; more have status 413.")] = _USUAL.rows,
+    json_values: Annotated[int, typer.Option(help="Numbers, texts and lists in the JSON of a request.")] = _USUAL.json_values,
+    answer_bytes: Annotated[int, typer.Option(help="The largest answer; a larger one has status 413.")] = _USUAL.answer_bytes,
+    run_bytes: Annotated[int, typer.Option(help="Values of a run in memory at once; more have status 413.")] = _USUAL.run_bytes,
     seconds: Annotated[float, typer.Option(help="From a request to its answer; later ones have status 503.")] = _USUAL.seconds,
     backend: Annotated[str | None, typer.Option(help="onnxruntime: ONNX Runtime computes; the bits are its own.")] = None,
     untrusted: Annotated[bool, typer.Option("--untrusted", help="Refused: a stranger's file is not served.")] = False,
@@ -52,6 +56,7 @@ def serve(
     if backend not in (None, "onnxruntime"):
         raise ArgumentError(f"--backend is onnxruntime, or left out, not {backend!r:.60}")
     counts = {"--batch-rows": batch_rows, "--queue": queue, "--connections": connections, "--body-bytes": body_bytes, "--seconds": seconds}
+    counts |= {"--rows": rows, "--json-values": json_values, "--answer-bytes": answer_bytes, "--run-bytes": run_bytes}
     for option, value in counts.items():
         if value <= 0:
             raise ArgumentError(f"{option} is above 0, not {value}")
@@ -60,7 +65,11 @@ def serve(
         queue=queue,
         connections=connections,
         body_bytes=body_bytes,
-        held_bytes=max(_USUAL.held_bytes, 2 * body_bytes),
+        rows=rows,
+        json_values=json_values,
+        answer_bytes=answer_bytes,
+        run_bytes=run_bytes,
+        held_bytes=max(_USUAL.held_bytes, 2 * (body_bytes + answer_bytes)),
         seconds=seconds,
         body_seconds=min(_USUAL.body_seconds, seconds),
         stop_seconds=seconds + 5.0,

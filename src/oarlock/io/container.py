@@ -17,9 +17,9 @@ from typing import NamedTuple, NoReturn
 import safetensors
 import torch
 
-from oarlock.errors import FormatError, LimitError
+from oarlock.errors import FormatError, LimitError, ReadError
 from oarlock.io.atomic_write import write_file
-from oarlock.io.files import read_file
+from oarlock.io.files import open_within
 from oarlock.ir.dtype import DType
 from oarlock.proto.limits import Limits
 from oarlock.tensor.dtype import from_bytes, from_torch, to_torch
@@ -28,6 +28,7 @@ __all__ = ["DTYPES", "PROGRAM", "Layout", "as_declared", "as_stored", "lay_out",
 
 PROGRAM = "oarlock.program"
 _VERSION = "1"
+_PEEKED = 2**12  # bytes of a file that are looked at first
 _NAMES = {
     DType.FLOAT16: "F16",
     DType.BFLOAT16: "BF16",
@@ -129,7 +130,7 @@ def read_container(
     if isinstance(path, bytes):
         name, data = "the model", path
     else:
-        name, data = Path(path).name, read_file(path, largest=limits.file_bytes, limit="file_bytes", untrusted=untrusted)
+        name, data = Path(path).name, _read_whole(path, limits, untrusted)
     metadata = _read_metadata(data, name, limits)
     try:
         items = dict(safetensors.deserialize(data))
@@ -150,6 +151,18 @@ def read_container(
     if program["dtype"] != "U8" or len(program["shape"]) != 1:  # type: ignore[arg-type]
         raise FormatError(f'"{name}": {PROGRAM} must be one row of U8, not {program["dtype"]} of {len(program["shape"])} dimensions')  # type: ignore[arg-type]
     return bytes(program["data"]), {key: _tensor(item, key, name, limits) for key, item in items.items()}
+
+
+def _read_whole(path: str | os.PathLike[str], limits: Limits, untrusted: bool) -> bytes:
+    """The bytes of a file; only the first ones of a file whose first 8 bytes are no length of a header, such as a large hole."""
+    descriptor, size = open_within(path, largest=limits.file_bytes, limit="file_bytes", untrusted=untrusted)
+    try:
+        with open(descriptor, "rb") as file:
+            begin = file.read(min(size, _PEEKED))
+            is_plausible = 0 < int.from_bytes(begin[:8], "little") <= size - 8
+            return begin + file.read(size - len(begin)) if is_plausible else begin
+    except OSError as error:
+        raise ReadError(f'"{os.fspath(path)}" cannot be read: {error.strerror or error}') from error
 
 
 def _as_item(tensor: torch.Tensor) -> dict[str, object]:

@@ -1,22 +1,27 @@
 """The routes of a server: the Open Inference Protocol v2, plain JSON, health and metrics."""
 
 import asyncio
+import math
 import sys
-from collections.abc import AsyncIterator, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
 
 from oarlock.errors import ArgumentError, FormatError, LimitError, UndefinedVarError
+from oarlock.garbage_collection import collection_paused
 from oarlock.serving.extra import require_extra
 from oarlock.serving.gate import Gate
+from oarlock.serving.held_bytes import HeldBytes, Share
 from oarlock.serving.limits import ServingLimits
 from oarlock.serving.metrics import Metrics
-from oarlock.serving.protocol import Answer, Request, describe, read_plain, read_request, write_answer, write_plain
-from oarlock.serving.refusal import Refusal
+from oarlock.serving.protocol import FEWER, Answer, Request, describe, read_plain, read_request, write_answer, write_plain
+from oarlock.serving.refusal import Refusal, too_much
 from oarlock.serving.run_queue import RunQueue
+from oarlock.serving.run_size import RunSize
 from oarlock.serving.served_model import ServedModel, Values
+from oarlock.serving.tensors import least_bytes, lists_and_numbers
 
 __all__ = ["Service"]
 
@@ -40,13 +45,13 @@ class Service:
         self._model = model
         self._limits = limits
         self._metrics = metrics
-        self._held = 0
+        self.held = HeldBytes(limits.held_bytes)
         self._queue: RunQueue | None = None
         self._thread = ThreadPoolExecutor(1, "oarlock-read")  # one at a time: what JSON takes when it is read is many times its size
         self._description = describe(model.name, model.program, model.program.main.inputs)
         metrics.waiting.set_function(lambda: len(self.queue))
         metrics.connections.set_function(connections)
-        metrics.held_bytes.set_function(lambda: self._held)
+        metrics.held_bytes.set_function(lambda: self.held.total)
         self._router = self._routes()
         self.gate = Gate(self._route, limits, metrics, hosts)
 
@@ -118,7 +123,7 @@ class Service:
 
     async def _page_of_metrics(self, request: Any) -> Any:
         page, media = self._metrics.page()
-        return _response(page, headers={"content-type": media})
+        return require_extra("starlette.responses").Response(page, headers={"content-type": media})
 
     def _require_model(self, request: Any) -> None:
         name = request.path_params["name"]
@@ -134,67 +139,86 @@ class Service:
         if length is not None and not (length.isascii() and length.isdigit() and len(length) < 12):
             raise FormatError(f"{_JSON_LENGTH} is {length!r:.40}, which is no number of bytes")
         json_length = None if length is None else int(length)
+        program, limits = self._model.program, self._limits
         return await self._run(
             request,
-            lambda body: read_request(body, self._model.program, json_length=json_length),
-            lambda asked, values: write_answer(self._model.name, asked, values, self._model.program),
+            lambda body: read_request(body, program, limits, json_length=json_length),
+            lambda asked, values: write_answer(self._model.name, asked, values, program, limits),
         )
 
     async def _infer_plain(self, request: Any) -> Any:
         request.scope["oarlock.route"] = "infer"
-        return await self._run(request, lambda body: read_plain(body, self._model.program), lambda _, values: write_plain(values))
+        program, limits = self._model.program, self._limits
+        return await self._run(request, lambda body: read_plain(body, program, limits), lambda _, values: write_plain(values, limits))
 
     async def _run(self, request: Any, read: Callable[[bytes], Request], write: Callable[[Request, Values], Answer]) -> Any:
-        def understand(body: bytes) -> Request:
-            asked = read(body)
-            return Request(dict(self._model.check(asked.feed)), asked.wanted, asked.id, asked.binary)
+        held = self.held.share()
+        try:
+            with self.queue.arriving():
+                body = await self._read_body(request, held)
+                asked, size, answer_bytes = await self._aside(len(body) > _INLINE, partial(self._understand, read, body))
+            del body
+            held.hold(sum(tensor.nbytes for tensor in asked.feed.values()) + answer_bytes)
+            values = await self.queue.run(asked.feed, size.bytes)
+            held.hold(self._require_allowed(asked, {label: tuple(value.shape) for label, value in values.items()}))
+            count = sum(lists_and_numbers(value.shape) for value in values.values())
+            answer = await self._aside(count > _INLINE, lambda: write(asked, values))
+            held.hold(answer.length)
+            return _Response(answer, held)
+        except BaseException:
+            held.hold(0)
+            raise
 
-        with self.queue.arriving():
-            body = await self._read_body(request)
-            try:
-                asked = await self._aside(len(body) > _INLINE, partial(understand, body))
-            finally:
-                self._held -= len(body)
-        del body
-        values = await self.queue.run(asked.feed)
-        count = sum(value.numel() for value in values.values())
-        answer = await self._aside(count > _INLINE, lambda: write(asked, values))
-        headers = {"content-type": "application/json"}
-        if answer.json_length is not None:
-            headers = {"content-type": "application/octet-stream", _JSON_LENGTH: str(answer.json_length)}
-        return _response(answer.body, headers=headers)
+    def _understand(self, read: Callable[[bytes], Request], body: bytes) -> tuple[Request, RunSize, int]:
+        """The request in a body, the size of its run, and bytes of its answer. Raises Refusal if one of these is larger than allowed."""
+        asked = read(body)
+        asked = Request(dict(self._model.check(asked.feed)), asked.wanted, asked.id, asked.binary)
+        size = self._model.size_of(asked.feed)
+        answer_bytes = self._require_allowed(asked, size.shapes)
+        if size.bytes > self._limits.run_bytes:
+            message = f"the run takes {size.bytes:,} bytes, where {self._limits.run_bytes:,} are allowed"
+            raise too_much("run_bytes", message, hint="send fewer rows, or shorter ones; oarlock serve FILE --run-bytes allows more")
+        return asked, size, answer_bytes
+
+    def _require_allowed(self, asked: Request, shapes: Mapping[str, Sequence[int | None]]) -> int:
+        """The least bytes of an answer by the shapes of its outputs, as far as these are known. Raises Refusal for more than allowed."""
+        total, limits = 0, self._limits
+        for label in asked.wanted:
+            shape, dtype = shapes[label], self._model.program.targets[label].dtype
+            rows = shape[0] if shape else None
+            if rows is not None and rows > limits.rows:
+                hint = "ask for fewer rows; oarlock serve FILE --rows allows more"
+                raise too_much("rows", f"the output {label!r} has {rows:,} rows, where {limits.rows:,} are allowed", hint=hint)
+            total += math.prod(size for size in shape if size is not None) * least_bytes(dtype, is_binary=label in asked.binary)
+        if total > limits.answer_bytes:
+            message = f"the answer has at least {total:,} bytes, where {limits.answer_bytes:,} are allowed"
+            raise too_much("answer_bytes", message, hint=FEWER)
+        return total
 
     async def _aside(self, is_large: bool, work: Callable[[], _T]) -> _T:
         """The result of `work`, done in a thread where it is large."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work) if is_large else work()
+        return await asyncio.get_running_loop().run_in_executor(self._thread, _uncollected, work) if is_large else work()
 
-    async def _read_body(self, request: Any) -> bytes:
-        """The body of a request; its bytes are counted among those that are held. Raises Refusal, and then none of them is."""
+    async def _read_body(self, request: Any, share: Share) -> bytes:
+        """The body of a request; its bytes are counted in `share` as they come. Raises Refusal."""
         limits, declared = self._limits, request.headers.get("content-length")
         if request.headers.get("content-encoding", "identity").lower() != "identity":
             raise Refusal(415, FormatError("the body is compressed, and is read only as it is"))
         if declared is not None and int(declared) > limits.body_bytes:
             raise self._too_large()
-        held, parts = 0, []
+        size, parts = 0, []
         try:
             async with asyncio.timeout(limits.body_seconds):
                 async for part in _parts(request):
-                    if held + len(part) > limits.body_bytes:
+                    size += len(part)
+                    if size > limits.body_bytes:
                         raise self._too_large()
-                    if self._held + len(part) > limits.held_bytes:
-                        self._metrics.refused.labels("held_bytes").inc()
-                        many = LimitError(f"more than {limits.held_bytes:,} bytes of requests at once", hint="ask again in a moment")
-                        raise Refusal(429, many, retry=1)
-                    held, self._held = held + len(part), self._held + len(part)
+                    share.hold(size)
                     parts.append(part)
             return b"".join(parts)
         except TimeoutError:
-            self._held -= held
             self._metrics.refused.labels("body_seconds").inc()
             raise Refusal(408, LimitError(f"the body took more than {limits.body_seconds:g} seconds to come")) from None
-        except BaseException:
-            self._held -= held
-            raise
 
     def _too_large(self) -> Refusal:
         self._metrics.refused.labels("body_bytes").inc()
@@ -206,8 +230,32 @@ def _json(content: object, status: int = 200) -> Any:
     return require_extra("starlette.responses").JSONResponse(content, status)
 
 
-def _response(body: bytes, *, headers: dict[str, str]) -> Any:
-    return require_extra("starlette.responses").Response(body, headers=headers)
+def _uncollected(work: Callable[[], _T]) -> _T:
+    """The result of `work`; meanwhile, the lists that JSON is read into are not searched for garbage again and again."""
+    with collection_paused():
+        return work()
+
+
+class _Response:
+    """An answer, sent piece by piece, as fast as the client reads. Its bytes are held until then."""
+
+    def __init__(self, answer: Answer, share: Share):
+        self._answer = answer
+        self._share = share
+
+    async def __call__(self, scope: object, receive: object, send: Callable[[dict[str, Any]], Awaitable[None]]) -> None:
+        answer = self._answer
+        headers = {b"content-type": b"application/json"}
+        if answer.json_length is not None:
+            headers = {b"content-type": b"application/octet-stream", _JSON_LENGTH.encode(): str(answer.json_length).encode()}
+        headers[b"content-length"] = str(answer.length).encode()
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": list(headers.items())})
+            for piece in answer.pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            self._share.hold(0)
 
 
 async def _parts(request: Any) -> AsyncIterator[bytes]:

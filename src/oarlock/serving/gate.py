@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
-from oarlock.errors import ArgumentError, LimitError, OarlockError
+from oarlock.errors import ArgumentError, FormatError, LimitError, OarlockError
 from oarlock.serving.limits import ServingLimits
 from oarlock.serving.metrics import Metrics
 from oarlock.serving.refusal import Refusal, error_body, status_of
@@ -65,9 +65,15 @@ class Gate:
     async def _answer(self, scope: MutableMapping[str, Any], exchange: "_Exchange") -> None:
         try:
             self._require_welcome(scope, exchange.headers)
-            async with asyncio.timeout(self._limits.seconds):
-                await self._inner(scope, exchange.receive, exchange.send)
+            async with asyncio.timeout(self._limits.seconds) as deadline:
+                exchange.deadline = deadline
+                try:
+                    await self._inner(scope, exchange.receive, exchange.send)
+                finally:
+                    exchange.deadline = None
         except Refusal as refusal:
+            if refusal.limit is not None:
+                self._metrics.refused.labels(refusal.limit).inc()
             await exchange.refuse(refusal.status, error_body(refusal.error), refusal.retry)
         except OarlockError as error:
             await exchange.refuse(status_of(error), error_body(error))
@@ -84,6 +90,9 @@ class Gate:
 
     def _require_welcome(self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> None:
         """Raise Refusal for a request that is not looked at."""
+        if scope["http_version"] not in ("1.0", "1.1"):
+            error = FormatError(f"HTTP/{scope['http_version']:.20} is not spoken here", hint="HTTP/1.1")
+            raise Refusal(400, error)
         if self.is_stopping and not scope["path"].startswith(("/v2/health/", "/metrics")):
             raise Refusal(503, ArgumentError("the server is stopping", hint="ask another one"), retry=1)
         if sum(len(name) + len(value) + 4 for name, value in scope["headers"]) + len(scope["raw_path"]) > self._limits.header_bytes:
@@ -102,6 +111,7 @@ class _Exchange:
     def __init__(self, scope: Mapping[str, Any], receive: Receive, send: Send, limits: ServingLimits, *, close: bool):
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.status: int | None = None
+        self.deadline: asyncio.Timeout | None = None
         self._receive = receive
         self._send = send
         self._limits = limits
@@ -118,6 +128,8 @@ class _Exchange:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
+            if self.deadline is not None:
+                self.deadline.reschedule(None)  # from here on, the time that the client has to read is limited
             if self._more or self._close:
                 message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
         elif message["type"] == "http.response.body" and not message.get("more_body", False) and self._more:

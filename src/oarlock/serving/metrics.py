@@ -24,7 +24,7 @@ class Metrics:
         self.in_flight = client.Gauge("oarlock_requests_in_flight", "Requests that are not answered yet", registry=registry)
         self.waiting = client.Gauge("oarlock_queue_length", "Requests that wait to be run", registry=registry)
         self.connections = client.Gauge("oarlock_connections", "Open connections", registry=registry)
-        self.held_bytes = client.Gauge("oarlock_held_bytes", "Bytes of the bodies of requests in memory", registry=registry)
+        self.held_bytes = client.Gauge("oarlock_held_bytes", "Bytes of requests and answers in memory", registry=registry)
         self.refused = client.Counter("oarlock_refused", "What was refused or ended, by the limit", ["limit"], registry=registry)
         self.batch_requests = client.Histogram("oarlock_batch_requests", "Requests in one run", buckets=_COUNTS, registry=registry)
         self.batch_rows = client.Histogram("oarlock_batch_rows", "Rows in one run", buckets=_COUNTS, registry=registry)

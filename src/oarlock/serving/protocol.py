@@ -6,7 +6,7 @@ The specification: https://github.com/kserve/open-inference-protocol
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,13 +16,26 @@ from oarlock.errors import FeedError, FormatError, UndefinedVarError
 from oarlock.io.container import read_once
 from oarlock.ir.program import Program
 from oarlock.ir.var import Var
-from oarlock.serving.tensors import DATATYPES, datatype_of, from_json, from_raw, nested_shape, to_json, to_raw
+from oarlock.serving.limits import ServingLimits
+from oarlock.serving.refusal import too_much
+from oarlock.serving.tensors import (
+    DATATYPES,
+    datatype_of,
+    from_json,
+    from_raw,
+    json_pieces,
+    nested_json_pieces,
+    nested_shape,
+    raw_pieces,
+)
 from oarlock.suggestions import did_you_mean, list_names
 
 __all__ = ["Answer", "Request", "describe", "read_plain", "read_request", "write_answer", "write_plain"]
 
+FEWER = "ask for fewer rows, or for fewer outputs; oarlock serve FILE --answer-bytes allows more"
 _MOST_AXES = 16
 _MOST_ID = 256
+_PIECE_BYTES = 2**17
 
 
 @dataclass(frozen=True)
@@ -40,10 +53,14 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """The body of an answer, and where its JSON ends, None where it is nothing else."""
+    """The body of an answer in pieces, and where its JSON ends, None where it is nothing else."""
 
-    body: bytes
+    pieces: Sequence[bytes]
     json_length: int | None = field(default=None)
+
+    @property
+    def length(self) -> int:
+        return sum(map(len, self.pieces))
 
 
 def describe(name: str, program: Program, inputs: Sequence[Var]) -> dict[str, Any]:
@@ -65,43 +82,73 @@ def _describe_tensor(name: str, var: Var) -> dict[str, Any]:
     }
 
 
-def read_request(body: bytes, program: Program, *, json_length: int | None = None) -> Request:
+def read_request(body: bytes, program: Program, limits: ServingLimits, *, json_length: int | None = None) -> Request:
     """The request in a body, of which the JSON is `json_length` bytes, all of it where that is None.
 
-    Raises FormatError for what is no request, FeedError for a tensor that is not what it says, UndefinedVarError for an unknown output.
+    Raises FormatError for what is no request, FeedError for a tensor that is not what it says, UndefinedVarError for an unknown output,
+    Refusal for more values or rows than `limits` allow.
     """
     if json_length is not None and not 0 <= json_length <= len(body):
         raise FormatError(f"the JSON has {json_length} bytes by its header, and the body {len(body):,}")
     length = len(body) if json_length is None else json_length
-    message = _read_json(body[:length])
+    message = _read_json(body[:length], limits)
     inputs = message.get("inputs")
     if not isinstance(inputs, list):
         raise FormatError('a request has "inputs", a list of tensors')
     id, raw, feed = message.get("id"), memoryview(body)[length:], dict[str, torch.Tensor]()
+    known = {var.name: var for var in program.main.inputs}
     if id is not None and (not isinstance(id, str) or len(id) > _MOST_ID):
         raise FormatError(f"an id is text of at most {_MOST_ID} characters")
     for item in inputs:
-        name, tensor, raw = _read_tensor(item, raw)
+        name = _name_of(item)
+        if name not in known:
+            raise _unknown_input(f'"{name:.80}"', name, known)
         if name in feed:
             raise FormatError(f"{name!r:.80} is given twice")
-        feed[name] = tensor
+        feed[name], raw = _read_tensor(name, item, raw, limits)
     if len(raw):
         raise FormatError(f"{len(raw):,} bytes follow those of the last tensor")
     wanted, binary = _read_outputs(message, program)
     return Request(feed, wanted, id, binary)
 
 
-def _read_json(text: bytes) -> dict[str, Any]:
+def _read_json(text: bytes, limits: ServingLimits) -> dict[str, Any]:
+    """The JSON object in `text`. Raises Refusal for too many values, each of which takes up to 200 bytes and some time when it is read."""
+    values = 1 + sum(text.count(mark) for mark in (b",", b"[", b"{"))  # in texts too, of which a request has few
+    if values > limits.json_values:
+        hint = "tensors may follow the JSON as bytes (binary_data_size); oarlock serve FILE --json-values allows more"
+        raise too_much("json_values", f"the JSON has more than {limits.json_values:,} values", hint=hint)
     return read_once(text, lambda fault: FormatError(f"the body {fault}"))
 
 
-def _read_tensor(item: object, raw: memoryview) -> tuple[str, torch.Tensor, memoryview]:
-    """A tensor of a request, its name, and the bytes that are left for those after it."""
+def _require_few_rows(name: str, shape: Sequence[int], limits: ServingLimits) -> None:
+    """Raise Refusal for more rows than are allowed. Of a tensor without elements, which is free to send, all sizes count."""
+    rows = math.prod(size or 1 for size in shape) if 0 in shape else max(shape[:1], default=1)
+    if rows > limits.rows:
+        hint = "send fewer rows in one request; oarlock serve FILE --rows allows more"
+        raise too_much("rows", f"{name!r:.80} has {rows:,} rows, where {limits.rows:,} are allowed", hint=hint)
+
+
+def _name_of(item: object) -> str:
     if not isinstance(item, dict):
         raise FormatError(f"a tensor is an object, not {type(item).__name__}")
-    name, shape, datatype = item.get("name"), item.get("shape"), item.get("datatype")
+    name = item.get("name")
     if not isinstance(name, str):
         raise FormatError('a tensor has a "name"')
+    return name
+
+
+def _unknown_input(shown: str, name: str, inputs: Mapping[str, Var]) -> FeedError:
+    return FeedError(
+        f"{shown} is not an input of the program",
+        contract="the program takes " + ", ".join(f"{var.name}: {var.type_text}" for var in inputs.values()),
+        hint=did_you_mean(name, inputs),
+    )
+
+
+def _read_tensor(name: str, item: Mapping[str, Any], raw: memoryview, limits: ServingLimits) -> tuple[torch.Tensor, memoryview]:
+    """A tensor of a request, and the bytes that are left for those after it."""
+    shape, datatype = item.get("shape"), item.get("datatype")
     dtype = DATATYPES.get(datatype) if isinstance(datatype, str) else None
     if dtype is None:
         raise FormatError(f"{name!r:.80} has the datatype {datatype!r:.40}", contract="one of " + ", ".join(DATATYPES))
@@ -109,10 +156,14 @@ def _read_tensor(item: object, raw: memoryview) -> tuple[str, torch.Tensor, memo
         raise FormatError(f"{name!r:.80} has no shape of at most {_MOST_AXES} whole numbers")
     count = _parameters(item).get("binary_data_size")
     if count is None:
-        return name, from_json(name, item.get("data"), shape, dtype), raw
+        tensor = from_json(name, item.get("data"), shape, dtype)
+        _require_few_rows(name, shape, limits)
+        return tensor, raw
     if type(count) is not int or not 0 <= count <= len(raw) or "data" in item:
         raise FormatError(f"{name!r:.80} has a binary_data_size that the {len(raw):,} bytes after the JSON do not have, or data as well")
-    return name, from_raw(name, bytes(raw[:count]), shape, dtype), raw[count:]
+    tensor = from_raw(name, bytes(raw[:count]), shape, dtype)
+    _require_few_rows(name, shape, limits)
+    return tensor, raw[count:]
 
 
 def _read_outputs(message: Mapping[str, Any], program: Program) -> tuple[tuple[str, ...], frozenset[str]]:
@@ -140,10 +191,17 @@ def _parameters(item: Mapping[str, Any]) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def write_answer(name: str, request: Request, values: Mapping[str, torch.Tensor], program: Program) -> Answer:
-    """The answer to a request; its tensors are flat, in row order."""
-    outputs, raw = [], []
-    for label in request.wanted:
+def write_answer(name: str, request: Request, values: Mapping[str, torch.Tensor], program: Program, limits: ServingLimits) -> Answer:
+    """The answer to a request; its tensors are flat, in row order. Raises Refusal for more than `answer_bytes`."""
+    raw = [piece for label in request.wanted if label in request.binary for piece in raw_pieces(values[label])]
+    text = gather(_answer_text(name, request, values, program), limits.answer_bytes - sum(map(len, raw)), limits)
+    return Answer([*text, *raw], sum(map(len, text)) if request.binary else None)
+
+
+def _answer_text(name: str, request: Request, values: Mapping[str, torch.Tensor], program: Program) -> Iterator[str]:
+    head = {"model_name": name, **({} if request.id is None else {"id": request.id})}
+    yield _json(head)[:-1] + ',"outputs":['
+    for number, label in enumerate(request.wanted):
         value = values[label]
         item: dict[str, Any] = {
             "name": label,
@@ -151,41 +209,55 @@ def write_answer(name: str, request: Request, values: Mapping[str, torch.Tensor]
             "shape": list(value.shape),
         }
         if label in request.binary:
-            raw.append(to_raw(value))
-            item["parameters"] = {"binary_data_size": len(raw[-1])}
-        else:
-            item["data"] = to_json(value)
-        outputs.append(item)
-    message = {"model_name": name, **({} if request.id is None else {"id": request.id}), "outputs": outputs}
-    text = json.dumps(message, separators=(",", ":")).encode()
-    return Answer(text + b"".join(raw), len(text) if raw else None)
+            item["parameters"] = {"binary_data_size": value.nbytes}
+        yield "," * (number > 0) + _json(item)[:-1]
+        if label not in request.binary:
+            yield ',"data":'
+            yield from json_pieces(value)
+        yield "}"
+    yield "]}"
 
 
-def read_plain(body: bytes, program: Program) -> Request:
+def _json(content: object) -> str:
+    return json.dumps(content, separators=(",", ":"))
+
+
+def gather(texts: Iterable[str], largest: int, limits: ServingLimits) -> list[bytes]:
+    """The texts as pieces of a body, each of some size. Raises Refusal as soon as they have more than `largest` bytes."""
+    pieces, parts, total, size = list[bytes](), list[bytes](), 0, 0
+    for text in texts:
+        parts.append(text.encode())
+        size += len(parts[-1])
+        total += len(parts[-1])
+        if total > largest:
+            raise too_much("answer_bytes", f"the answer has more than {limits.answer_bytes:,} bytes", hint=FEWER)
+        if size >= _PIECE_BYTES:
+            pieces.append(b"".join(parts))
+            parts, size = [], 0
+    return [*pieces, b"".join(parts)] if parts else pieces
+
+
+def read_plain(body: bytes, program: Program, limits: ServingLimits) -> Request:
     """The request in plain JSON, `{"x": [[1.0, 2.0]]}`: nested lists by the names of inputs. Raises as `read_request`."""
-    message = _read_json(body)
+    message = _read_json(body, limits)
     inputs = {var.name: var for var in program.main.inputs}
     feed = {}
     for name, data in message.items():
         if name not in inputs:
-            raise FeedError(
-                f"{name!r:.80} is not an input of the program",
-                contract="the program takes " + ", ".join(f"{var.name}: {var.type_text}" for var in inputs.values()),
-                hint=did_you_mean(name, inputs),
-            )
-        feed[name] = from_json(name, data, nested_shape(data), inputs[name].dtype)
+            raise _unknown_input(f"{name!r:.80}", name, inputs)
+        shape = nested_shape(data)
+        feed[name] = from_json(name, data, shape, inputs[name].dtype)
+        _require_few_rows(name, shape, limits)
     return Request(feed, tuple(program.targets))
 
 
-def write_plain(values: Mapping[str, torch.Tensor]) -> Answer:
-    """The answer in plain JSON: nested lists by the labels of targets."""
-    return Answer(json.dumps({label: _nested(to_json(value), list(value.shape)) for label, value in values.items()}).encode())
+def write_plain(values: Mapping[str, torch.Tensor], limits: ServingLimits) -> Answer:
+    """The answer in plain JSON: nested lists by the labels of targets. Raises Refusal for more than `answer_bytes`."""
+    return Answer(gather(_plain_text(values), limits.answer_bytes, limits))
 
 
-def _nested(flat: list[object], shape: list[int]) -> object:
-    if not shape:
-        return flat[0]
-    for axis in range(len(shape) - 1, 0, -1):
-        size, count = shape[axis], math.prod(shape[:axis])
-        flat = [flat[number * size : (number + 1) * size] for number in range(count)]
-    return flat
+def _plain_text(values: Mapping[str, torch.Tensor]) -> Iterator[str]:
+    for number, (label, value) in enumerate(values.items()):
+        yield (", " if number else "{") + json.dumps(label) + ": "
+        yield from nested_json_pieces(value)
+    yield "}" if values else "{}"

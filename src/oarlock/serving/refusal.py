@@ -4,17 +4,23 @@ import json
 
 from oarlock.errors import KernelError, LimitError, OarlockError, ShapeError, UndefinedVarError
 
-__all__ = ["Refusal", "error_body", "status_of"]
+__all__ = ["Refusal", "error_body", "status_of", "too_much"]
 
 
 class Refusal(Exception):  # noqa: N818  it carries an error
-    """An `error` of ours with the `status` of its answer, and the seconds after which to `retry`, where that helps."""
+    """An `error` of ours with the `status` of its answer, the seconds after which to `retry` if that helps, and the `limit` it met."""
 
-    def __init__(self, status: int, error: OarlockError, *, retry: int | None = None):
+    def __init__(self, status: int, error: OarlockError, *, retry: int | None = None, limit: str | None = None):
         super().__init__(str(error))
         self.status = status
         self.error = error
         self.retry = retry
+        self.limit = limit
+
+
+def too_much(limit: str, message: str, *, hint: str) -> Refusal:
+    """A refusal, by status 413, of a request that goes beyond a `limit` of `ServingLimits`, or whose answer would."""
+    return Refusal(413, LimitError(message, hint=hint), limit=limit)
 
 
 def status_of(error: OarlockError) -> int:

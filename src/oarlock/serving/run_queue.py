@@ -19,10 +19,11 @@ __all__ = ["RunQueue"]
 
 @dataclass(eq=False)
 class _Waiting:
-    """A feed that waits: how many rows it has, and what it may be run with; None where it is run alone."""
+    """A feed that waits: how many rows it has, the bytes of its run, and what it may be run with; None where it is run alone."""
 
     feed: Feed
     rows: int
+    bytes: int
     kind: Hashable | None
     future: asyncio.Future[Values]
 
@@ -64,14 +65,17 @@ class RunQueue:
             self._arriving -= 1
             self._changed.set()
 
-    async def run(self, feed: Feed) -> Values:
-        """The values of the targets. Raises Refusal where the queue is full, and what the run raises. Cancelled, it leaves the queue."""
+    async def run(self, feed: Feed, bytes: int) -> Values:
+        """The values of the targets, by a run that has `bytes` of values in memory at once. A cancelled call leaves the queue.
+
+        Raises Refusal if the queue is full, and what the run raises.
+        """
         if len(self._waiting) >= self._limits.queue:
             self._metrics.refused.labels("queue").inc()
             raise Refusal(429, LimitError(f"{self._limits.queue} requests wait already", hint="ask again in a moment"), retry=1)
         joinable = self._model.joinable(feed) if self._limits.batch_rows > 1 else None
         rows, kind = (1, None) if joinable is None else (joinable.rows, joinable.kind)
-        waiting = _Waiting(feed, rows, kind, asyncio.get_running_loop().create_future())
+        waiting = _Waiting(feed, rows, bytes, kind, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._changed.set()
         try:
@@ -114,12 +118,13 @@ class RunQueue:
         if first.kind is None:
             return
         while True:
-            rows = sum(each.rows for each in batch)
+            rows, bytes = sum(each.rows for each in batch), sum(each.bytes for each in batch)
             for each in list(self._waiting):
-                if each.kind == first.kind and rows + each.rows <= self._limits.batch_rows:
+                is_small = rows + each.rows <= self._limits.batch_rows and bytes + each.bytes <= self._limits.run_bytes
+                if each.kind == first.kind and is_small:
                     self._waiting.remove(each)
                     batch.append(each)
-                    rows += each.rows
+                    rows, bytes = rows + each.rows, bytes + each.bytes
             left = until - time.monotonic()
             if rows >= self._limits.batch_rows or not self._arriving or left <= 0:
                 return

@@ -12,6 +12,7 @@ from oarlock.ir.location import here
 from oarlock.runtime.feed import check_feed
 from oarlock.runtime.place import CPUPlace
 from oarlock.serving.rows import Rows, find_rows
+from oarlock.serving.run_size import RunSize, RunSizes
 
 __all__ = ["Feed", "ServedModel", "Values", "run_by_onnxruntime"]
 
@@ -52,6 +53,7 @@ class ServedModel:
         self.program = model.program
         self.labels = tuple(model.program.targets)
         self.rows: Rows = find_rows(model.program, model.catalogue)
+        self._sizes = RunSizes(model.program, model.catalogue)
         step: Any = model.executor.prepare(model.program, self.labels, scope=model.scope, training=False, measure=False, return_numpy=False)
         self._run: Callable[[Feed], Sequence[torch.Tensor]] = run or step
         self._needed = set(self.rows.inputs)
@@ -59,6 +61,10 @@ class ServedModel:
     def check(self, feed: Feed) -> Feed:
         """`feed`, held to the declarations of the program. Raises FeedError, or ShapeError for sizes that disagree."""
         return check_feed(self.program, feed, self._needed, CPUPlace())
+
+    def size_of(self, feed: Feed) -> RunSize:
+        """The size of a run that is fed this, before it runs."""
+        return self._sizes.of(feed)
 
     def joinable(self, feed: Feed) -> _Joinable | None:
         """How `feed` may be joined with others; None where it is run alone."""

@@ -1,7 +1,8 @@
 """Tensors as JSON and as bytes, by the datatypes of the Open Inference Protocol. What comes in may be anything."""
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy
@@ -11,7 +12,20 @@ from oarlock.errors import FeedError
 from oarlock.ir.dtype import DType
 from oarlock.tensor.dtype import from_bytes, to_torch
 
-__all__ = ["DATATYPES", "datatype_of", "from_json", "from_raw", "nested_shape", "to_json", "to_raw"]
+__all__ = [
+    "DATATYPES",
+    "datatype_of",
+    "from_json",
+    "from_raw",
+    "json_pieces",
+    "least_bytes",
+    "lists_and_numbers",
+    "nested_json_pieces",
+    "nested_shape",
+    "raw_pieces",
+    "to_json",
+    "to_raw",
+]
 
 DATATYPES = {
     "BOOL": DType.BOOL,
@@ -28,6 +42,8 @@ DATATYPES = {
 _NAMES = {dtype: name for name, dtype in DATATYPES.items()}
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}  # as JSON of protobuf spells them, which JSON has no numbers for
 _MOST_AXES = 16
+_PIECE = 2**14  # numbers and lists that are written at once
+_PIECE_BYTES = 2**18
 
 
 def datatype_of(dtype: DType) -> str:
@@ -43,11 +59,19 @@ def from_json(name: str, data: object, shape: Sequence[int], dtype: DType) -> to
     if not kinds <= taken or (str in kinds and not {item for item in flat if type(item) is str} <= _SPECIAL.keys()):
         odd = next(item for item in flat if type(item) not in taken or (type(item) is str and item not in _SPECIAL))
         raise FeedError(f'"{name}" has data of {dtype}, among which {odd!r:.40} is none')
-    if str in kinds:
-        flat = [_SPECIAL[item] if isinstance(item, str) else item for item in flat]
+    special = [(place, _SPECIAL[item]) for place, item in enumerate(flat) if isinstance(item, str)] if str in kinds else []
+    if special:
+        flat = [0.0 if isinstance(item, str) else item for item in flat]
     try:
         if dtype.is_floating:
-            read = torch.from_numpy(numpy.array(flat, dtype=numpy.float64)).to(to_torch(dtype))
+            wide = torch.from_numpy(numpy.array(flat, dtype=numpy.float64))
+            read = wide.to(to_torch(dtype))
+            if not bool(torch.isfinite(read).all()):
+                largest = float(wide[~torch.isfinite(read)][0])
+                number = f"{largest!r}" if math.isfinite(largest) else "a number"
+                raise FeedError(f'"{name}" has data of {dtype}, among which {number} is too large for that')
+            for place, number in special:
+                read[place] = number
         else:
             wide = numpy.array(flat, dtype=bool if dtype is DType.BOOL else numpy.int64)
             if wide.size and not (dtype.holds(int(wide.min())) and dtype.holds(int(wide.max()))):
@@ -56,6 +80,11 @@ def from_json(name: str, data: object, shape: Sequence[int], dtype: DType) -> to
     except OverflowError:
         raise FeedError(f'"{name}" has data of {dtype}, among which a number is too large for that') from None
     return read.reshape(list(shape))
+
+
+def least_bytes(dtype: DType, *, is_binary: bool) -> int:
+    """The fewest bytes that an element takes in an answer: those of its dtype, or of the shortest number with a comma, `0.0,`."""
+    return dtype.itemsize if is_binary else 4 if dtype.is_floating else 5 if dtype is DType.BOOL else 2
 
 
 def nested_shape(data: object) -> list[int]:
@@ -101,6 +130,53 @@ def to_json(tensor: torch.Tensor) -> list[object]:
     return flat.tolist()
 
 
+def json_pieces(tensor: torch.Tensor) -> Iterator[str]:
+    """The elements of a tensor in row order as the text of one JSON list, in pieces of bounded size."""
+    flat = tensor.reshape(-1)
+    yield "["
+    for start in range(0, len(flat), _PIECE):
+        text = json.dumps(to_json(flat[start : start + _PIECE]), separators=(",", ":"))
+        yield ("," if start else "") + text[1:-1]
+    yield "]"
+
+
+def nested_json_pieces(tensor: torch.Tensor) -> Iterator[str]:
+    """A tensor as the text of nested JSON lists, in pieces of bounded size."""
+    if lists_and_numbers(tensor.shape) <= _PIECE:
+        yield json.dumps(_nested(to_json(tensor), list(tensor.shape)))
+        return
+    rows = max(1, _PIECE // lists_and_numbers(tensor.shape[1:]))
+    yield "["
+    for start in range(0, len(tensor), rows):
+        if start:
+            yield ", "
+        if rows == 1:
+            yield from nested_json_pieces(tensor[start])
+        else:
+            part = tensor[start : start + rows]
+            yield json.dumps(_nested(to_json(part), list(part.shape)))[1:-1]
+    yield "]"
+
+
+def lists_and_numbers(shape: Sequence[int]) -> int:
+    """The number of elements of a tensor of this shape, a list without elements counted as one."""
+    count = 1
+    for size in shape:
+        if not size:
+            break
+        count *= size
+    return count
+
+
+def _nested(flat: list[object], shape: list[int]) -> object:
+    if not shape:
+        return flat[0]
+    for axis in range(len(shape) - 1, 0, -1):
+        size, count = shape[axis], math.prod(shape[:axis])
+        flat = [flat[number * size : (number + 1) * size] for number in range(count)]
+    return flat
+
+
 def _spelled(number: float) -> str:
     return "NaN" if number != number else "Infinity" if number > 0 else "-Infinity"
 
@@ -118,4 +194,11 @@ def from_raw(name: str, data: bytes, shape: Sequence[int], dtype: DType) -> torc
 
 def to_raw(tensor: torch.Tensor) -> bytes:
     """The bytes of a tensor, in row order, little-endian."""
-    return tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
+    return b"".join(raw_pieces(tensor))
+
+
+def raw_pieces(tensor: torch.Tensor) -> Iterator[bytes]:
+    """The bytes of a tensor, in row order, little-endian, in pieces of bounded size."""
+    data = tensor.contiguous().reshape(-1).view(torch.uint8).numpy() if tensor.numel() else numpy.empty(0, numpy.uint8)
+    for start in range(0, len(data), _PIECE_BYTES):
+        yield data[start : start + _PIECE_BYTES].tobytes()

@@ -12,7 +12,7 @@ from typing import Any
 
 import oarlock.training.checkpoint_writing as checkpoint_writing  # `from` would ask the package, which looks for what is like it
 from oarlock.errors import FormatError, OarlockError, WriteError
-from oarlock.io.files import open_file, read_file
+from oarlock.io.files import open_file, open_within, read_file
 from oarlock.training.checkpoint_writing import MANIFEST, NAME, PARTS, UNFINISHED
 
 __all__ = [
@@ -59,10 +59,14 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
         raise FormatError(f'"{path}" is no whole checkpoint: its manifest is that of step {state.get("steps")}')
     for name, (size, digest) in entries.items():
         try:
-            data = read_file(path / name, largest=_LARGEST, limit="file_bytes")
+            descriptor, actual = open_within(path / name, largest=_LARGEST, limit="file_bytes")
+            with open(descriptor, "rb") as file:  # of another size, it is not read
+                is_right = actual == size and hashlib.file_digest(file, "sha256").hexdigest() == digest
         except OarlockError as error:
             raise FormatError(f'"{path}" is no whole checkpoint: {error.message}') from error
-        if len(data) != size or hashlib.sha256(data).hexdigest() != digest:
+        except OSError as error:
+            raise FormatError(f'"{path}" is no whole checkpoint: "{name}" cannot be read: {error.strerror}') from error
+        if not is_right:
             raise FormatError(f'"{path}" is no whole checkpoint: "{name}" is not the file that was written')
     return state
 

@@ -3,17 +3,22 @@
 import dataclasses
 import json
 import math
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from oarlock.errors import ArgumentError
+from oarlock.errors import ArgumentError, LimitError
 from oarlock.io.files import read_file
 from oarlock.suggestions import did_you_mean, list_names
 
-__all__ = ["Given", "format_toml", "read_configuration", "refuse_unknown"]
+__all__ = ["Given", "format_toml", "read_configuration", "read_tables", "refuse_unknown"]
 
 _LARGEST = 2**20  # bytes of a file
+_PARTS, _DEEPEST = 32, 64  # parts of a key; tables inside each other
+_PART = r"""(?:[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
+_LONG_KEY = re.compile(rf"""(?<![A-Za-z0-9_\\-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{_PARTS}}}""")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,19 +37,46 @@ def read_configuration(path: Path | None, assignments: Sequence[str] = ()) -> di
     """
     found: dict[str, Given] = {}
     if path is not None:
-        try:
-            tables = tomllib.loads(read_file(path, largest=_LARGEST, limit="file_bytes").decode())
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ArgumentError(
-                f'"{path.name}" is no TOML: {error}', hint="settings are written as name = value, below [section]"
-            ) from None
-        found |= {name: Given(value, path.name) for name, value in _flat(tables)}
+        found |= {name: Given(value, path.name) for name, value in _flat(read_tables(path))}
     for text in assignments:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
             raise ArgumentError(f"a setting is given as NAME=VALUE, not as {text!r:.60}", hint="--set train.lr=3e-4")
         found[name.strip()] = Given(value.strip(), f"--set {name.strip()}", is_text=True)
     return found
+
+
+def read_tables(path: Path, *, untrusted: bool = False, follow: bool = True) -> dict[str, Any]:
+    """The content of a file of TOML, within bounds: of its size, of the parts of a key, and of tables inside each other.
+
+    Raises what `read_file` does, LimitError, and ArgumentError for a file that is no TOML.
+    """
+    data = read_file(path, largest=_LARGEST, limit="file_bytes", untrusted=untrusted, follow=follow)
+    try:
+        text = data.decode()
+        if _LONG_KEY.search(text) is not None:  # Python's reader takes memory by the square of the parts of a key
+            raise LimitError(f'"{path.name}" has a key of more than {_PARTS} parts')
+        tables = tomllib.loads(text)
+        _require_flat(tables, path.name)
+        return tables
+    except LimitError:  # a ValueError too
+        raise
+    except (RecursionError, MemoryError):
+        raise LimitError(f'"{path.name}" has too many tables or lists inside each other') from None
+    except ValueError as error:  # of the reader, of UTF-8, or of a number of too many digits
+        raise ArgumentError(
+            f'"{path.name}" is no TOML: {str(error)[:200]}', hint="settings are written as name = value, below [section]"
+        ) from None
+
+
+def _require_flat(tables: Mapping[str, object], name: str) -> None:
+    """Raise LimitError for tables inside each other deeper than settings are."""
+    level: list[Mapping[str, object]] = [tables]
+    for _ in range(_DEEPEST):
+        level = [value for table in level for value in table.values() if isinstance(value, Mapping)]
+        if not level:
+            return
+    raise LimitError(f'"{name}" has more than {_DEEPEST} tables inside each other')
 
 
 def _flat(tables: Mapping[str, object], above: str = "") -> list[tuple[str, object]]:

@@ -1,10 +1,12 @@
 """The lock of the folder of a run: one process trains in it, and one that writes its checkpoints may live a little longer."""
 
+import os
 import time
 from pathlib import Path
 from typing import IO
 
-from oarlock.errors import WriteError
+from oarlock.errors import OarlockError, WriteError
+from oarlock.io.files import open_file, open_to_lock
 from oarlock.training.checkpoint_writing import LOCKED_BY_TRAINER, LOCKED_BY_WRITER
 
 try:
@@ -27,12 +29,15 @@ class FolderLock:
         self._file: IO[bytes] | None = None
 
     def take(self) -> None:
-        """Take the lock, and wait for the process that writes what a killed trainer has asked for. Raises WriteError and OSError."""
+        """Take the lock, and wait for the process that writes what a killed trainer has asked for.
+
+        Raises WriteError, OSError, and FormatError where the lock is no file.
+        """
         name = str(self._folder.resolve())
         try:
             if name in _OPEN:
                 raise BlockingIOError
-            self._file = open(self._folder / LOCK, "ab")  # noqa: SIM115  it is locked until the run ends
+            self._file = os.fdopen(open_to_lock(self._folder / LOCK), "ab")  # it is locked until the run ends
             if fcntl is not None:
                 fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, LOCKED_BY_TRAINER)
                 _wait_for_writer(self._file, fcntl.LOCK_EX)
@@ -78,7 +83,7 @@ def wait_for_writer(folder: Path) -> None:
     if fcntl is None or str(folder.resolve()) in _OPEN or not (folder / LOCK).exists():
         return
     try:
-        with open(folder / LOCK, "rb") as file:
+        with os.fdopen(open_file(folder / LOCK, follow=False)[0], "rb") as file:
             _wait_for_writer(file, fcntl.LOCK_SH)
     except BlockingIOError:
         raise WriteError(f'"{folder}" belongs to a run that another process has not ended', hint="another folder, or wait for it") from None
@@ -89,11 +94,11 @@ def is_running(folder: Path) -> bool:
     if str(folder.resolve()) in _OPEN:
         return True  # whose lock would be given up by this process as soon as it closed another descriptor of the file
     try:
-        with open(folder / LOCK, "rb") as lock:
+        with os.fdopen(open_file(folder / LOCK, follow=False)[0], "rb") as lock:
             if fcntl is not None:
                 fcntl.lockf(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:
+    except (OSError, OarlockError):  # a lock that is no file, say: nobody trains there
         return False
     return False

@@ -15,10 +15,11 @@ from oarlock.errors import ArgumentError, LimitError
 from oarlock.io.files import open_file
 from oarlock.training.records import EpochRecord, ValidationRecord
 
-__all__ = ["LOG", "MetricLog", "Session", "read_log", "require_loggable"]
+__all__ = ["LOG", "MetricLog", "Session", "lines_of", "read_log", "require_loggable"]
 
 _LARGEST = 4 * 2**30  # bytes of a log
-_LONGEST = 2**16  # characters of a line
+_LONGEST = 2**16  # bytes of a line
+_SKIPPED = 2**10  # times as many, of a line that is skipped: the file is no log, or a hole without end
 _LABELS = 200  # of a run
 _LATEST = 1e12  # seconds since 1970
 _NAMES = {"step", "epoch", "rows", "time"}  # of a line about a step, which are no measures
@@ -100,20 +101,26 @@ def read_log(path: Path, *, untrusted: bool = False) -> MetricLog:
     """Read a log line by line; an empty one where there is none. Raises LimitError, ReadError, and FormatError for what is no file."""
     reader = _Reader()
     if os.path.lexists(path):
-        for line, is_whole in _lines(path, untrusted):
+        for line, is_whole in lines_of(path, untrusted=untrusted):
             reader.take(line, is_whole)
     return reader.log()
 
 
-def _lines(path: Path, untrusted: bool) -> Iterator[tuple[bytes, bool]]:
-    """The lines of a file, and whether each is whole: not too long, and not cut short."""
-    descriptor, status = open_file(path, untrusted=untrusted)
+def lines_of(path: Path, *, untrusted: bool = False) -> Iterator[tuple[bytes, bool]]:
+    """The lines of a log, and whether each is whole: not too long, and not truncated.
+
+    Raises FormatError for what is no file or a link, ReadError, and LimitError for a file or a line that is much too long.
+    """
+    descriptor, status = open_file(path, untrusted=untrusted, follow=False)
     with open(descriptor, "rb") as file:
         if status.st_size > _LARGEST:
             raise LimitError(f'"{path}" has {status.st_size:,} bytes, where {_LARGEST:,} are allowed')
-        is_inside = False  # of a line that is too long
+        is_inside, skipped = False, 0  # of a line that is too long
         while piece := file.readline(_LONGEST):
             is_end = piece.endswith(b"\n")
+            skipped = skipped + 1 if is_inside else 0
+            if skipped > _SKIPPED:
+                raise LimitError(f'"{path}" has a line of more than {_SKIPPED * _LONGEST:,} bytes, so it is no log')
             if not is_inside and (is_end or len(piece) < _LONGEST):
                 yield piece, True
             elif not is_inside:

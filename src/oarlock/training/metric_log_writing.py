@@ -3,6 +3,7 @@
 import contextlib
 import json
 import math
+import os
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from oarlock.io.atomic_write import write_file
+from oarlock.training.metric_log import lines_of
 
 __all__ = ["MetricLogWriter"]
 
@@ -28,9 +30,9 @@ class MetricLogWriter:
         self._steps: list[tuple[Any, ...]] = []  # the numbers of steps with these labels that are noted, and not written yet
 
     def begin(self, steps: int) -> None:
-        """Cut off what was measured after `steps`, and go on there. Raises WriteError."""
-        lines = self._path.read_text(encoding="utf-8", errors="replace").splitlines() if self._path.exists() else []
-        write_file(self._path, "".join(f"{line}\n" for line in lines if _step_of(line) <= steps).encode())
+        """Truncate what was measured after `steps`, and continue there. Raises WriteError, and what reading a log raises."""
+        lines = lines_of(self._path) if os.path.lexists(self._path) else ()
+        write_file(self._path, b"".join(line.rstrip(b"\n") + b"\n" for line, is_whole in lines if is_whole and _step_of(line) <= steps))
         self._file = open(self._path, "a", encoding="utf-8")  # noqa: SIM115  it is written until the run ends
 
     def step(self, step: int, epoch: int, rows: int, values: Mapping[str, float]) -> None:
@@ -90,9 +92,9 @@ def _pattern(labels: Sequence[str]) -> str:
     return f'{{"step": %d, "epoch": %d, "rows": %d, {spelled}"time": %.6f}}'
 
 
-def _step_of(line: str) -> float:
-    """The step of a line of the log; infinite for one that was cut short."""
+def _step_of(line: bytes) -> float:
+    """The step of a line of the log; infinite for one that was truncated."""
     try:
         return float(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return float("inf")

@@ -18,6 +18,7 @@ from oarlock.data.program_inputs import Feed
 from oarlock.errors import FormatError, MissingFileError, OarlockError, ProgramError, ScopeError, WriteError
 from oarlock.io.atomic_write import write_file
 from oarlock.io.container import PROGRAM
+from oarlock.io.files import read_file
 from oarlock.io.listings import as_tensor, listings_of
 from oarlock.io.model import Model, values_of
 from oarlock.ir.content_hash import content_hash
@@ -53,6 +54,7 @@ from oarlock.training.shares import MODEL, Shares, load_checkpoint
 __all__ = ["Run", "RunFolder", "load_run"]
 
 _ABOUT, _CONFIGURATION, _CHECKPOINTS = "run.json", "config.toml", "checkpoints"
+_LARGEST_ABOUT = 2**20  # bytes of run.json
 
 
 @dataclass(frozen=True)
@@ -210,9 +212,9 @@ class RunFolder:
     def _known(self) -> dict[str, Any]:
         """The entries that stay as the run began: its id, when that was, and the state of the program it was begun with."""
         try:
-            held = json.loads((self.path / _ABOUT).read_text(encoding="utf-8"))
+            held = json.loads(read_file(self.path / _ABOUT, largest=_LARGEST_ABOUT, limit="file_bytes"))
             return {name: held[name] for name in ("id", "started", "start") if name in held}
-        except (OSError, ValueError, TypeError):
+        except (OarlockError, ValueError, TypeError, RecursionError):
             return {}
 
     def keep_sample(self, program: Program, part: str, feed: Feed, rows: int) -> None:

@@ -3,7 +3,7 @@
 import json
 import math
 import os
-import tomllib
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 from oarlock.errors import FormatError, MissingFileError, OarlockError
 from oarlock.io.files import read_file
 from oarlock.training.checkpoint import find_checkpoints, sizes_of
+from oarlock.training.configuration import read_tables
 from oarlock.training.folder_lock import is_running
 from oarlock.training.metric_log import LOG, MetricLog, read_log
 from oarlock.training.records import EpochRecord, ValidationRecord
@@ -136,7 +137,7 @@ def higher_is_better(label: str) -> bool:
 
 def _read_about(path: Path, untrusted: bool) -> dict[str, Any]:
     said = f'"{path / "run.json"}" does not describe a run'
-    data = read_file(path / "run.json", largest=_LARGEST, limit="file_bytes", untrusted=untrusted)
+    data = read_file(path / "run.json", largest=_LARGEST, limit="file_bytes", untrusted=untrusted, follow=False)
     try:
         about = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -152,10 +153,9 @@ def _read_about(path: Path, untrusted: bool) -> dict[str, Any]:
 
 def _read_settings(path: Path, untrusted: bool) -> dict[str, Any]:
     """The settings of a run; none where they are not there, or cannot be read."""
-    try:
-        return tomllib.loads(read_file(path / "config.toml", largest=_LARGEST, limit="file_bytes", untrusted=untrusted).decode())
-    except (OarlockError, ValueError, RecursionError):
-        return {}
+    with suppress(OarlockError):
+        return read_tables(path / "config.toml", untrusted=untrusted, follow=False)
+    return {}
 
 
 def _checkpoint(step: int, path: Path) -> CheckpointRecord:

@@ -1,0 +1,120 @@
+"""The size of a run, computed from a request before any kernel runs: the shapes of the outputs, and the bytes of all values."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+
+from oarlock.ir.operation import Op
+from oarlock.ir.program import Program
+from oarlock.ir.size import evaluate, solve, told
+from oarlock.ir.traversal import needed_ops
+from oarlock.ir.var import Var
+from oarlock.registry.catalogue import Catalogue
+from oarlock.registry.told_size import find_told_size
+
+__all__ = ["RunSize", "RunSizes"]
+
+_REMEMBERED = 256  # sets of sizes; most requests have one of a few
+
+
+class RunSize(NamedTuple):
+    """The shapes of the outputs by label, None for a size that only computed values tell, and the `bytes` in memory at once."""
+
+    shapes: Mapping[str, tuple[int | None, ...]]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """A value that is not computed yet, of which the shape is known. A tensor of PyTorch without values would import half of PyTorch."""
+
+    shape: torch.Size
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Ops that run one after another: of each, the variables that it writes, its blocks, and the variables that it reads last."""
+
+    steps: Sequence[tuple[tuple[Var, ...], tuple["_Line", ...], tuple[Var, ...]]]
+
+    def peak(self, known: Mapping[str, int]) -> int:
+        """The most bytes of values that are in memory at once, by the known sizes; an unknown size counts as 1."""
+        live = most = 0
+        for written, inner, released in self.steps:
+            live += sum(_bytes_of(var, known) for var in written)
+            most = max(most, live + max((line.peak(known) for line in inner), default=0))
+            live -= sum(_bytes_of(var, known) for var in released)
+        return most
+
+
+class RunSizes:
+    """The sizes of runs of a program for its targets, outside of training. Parameters are not counted: they are in memory anyway.
+
+    A size that values tell is known where these values are fed, such as the longest of some sequences.
+    """
+
+    def __init__(self, program: Program, catalogue: Catalogue):
+        self._inputs = {var.name: var for var in program.main.inputs}
+        self._targets = dict(program.targets)
+        ops = needed_ops(program.main.ops, program.targets.values())
+        self._line = _line(ops, set(program.targets.values()))
+        found = [(op, find_told_size(catalogue.get(op.type)), catalogue.get(op.type)) for op in ops]
+        self._told = [(op, function, operator) for op, function, operator in found if function is not None]
+        self._sized = lru_cache(_REMEMBERED)(self._compute)
+
+    def of(self, feed: Mapping[str, torch.Tensor]) -> RunSize:
+        """The size of a run that is fed these tensors, which agree with the declarations of the program."""
+        known: dict[str, int] = {}
+        for name, tensor in feed.items():
+            known |= told(self._inputs[name].shape or (), tensor.shape)
+        for op, function, operator in self._told:
+            unknown = {size for var in op.writes for size in var.shape or () if evaluate(size, known) is None}
+            given = {slot: [self._value(var, feed, known) for var in vars] for slot, vars in op.inputs.items()}
+            if len(unknown) == 1 and all(value is not None for values in given.values() for value in values):
+                with suppress(Exception):  # of values that the kernel refuses too, or of a value that is not fed: the run tells
+                    name, value = solve(next(iter(unknown)), function(*operator.arguments(given), **op.attributes)) or ("", None)
+                    known |= {} if value is None else {name: value}
+        size = self._sized(tuple(sorted(known.items())))
+        return size._replace(bytes=size.bytes + sum(tensor.nbytes for tensor in feed.values()))
+
+    def _value(self, var: Var, feed: Mapping[str, torch.Tensor], known: Mapping[str, int]) -> "torch.Tensor | _Shape | None":
+        """The tensor that is fed for a variable; for another one its shape, None if that is not known."""
+        if self._inputs.get(var.name) is var and var.name in feed:
+            return feed[var.name]
+        sizes = [evaluate(size, known) for size in var.shape or ()]
+        return None if None in sizes else _Shape(torch.Size(sizes))  # type: ignore[arg-type]
+
+    def _compute(self, sizes: tuple[tuple[str, int], ...]) -> RunSize:
+        known = dict(sizes)
+        shapes = {label: tuple(evaluate(size, known) for size in var.shape or ()) for label, var in self._targets.items()}
+        return RunSize(shapes, self._line.peak(known))
+
+
+def _line(ops: Sequence[Op], kept: set[Var]) -> _Line:
+    """The ops as a line; `kept` variables are read after it."""
+    last = {var: number for number, op in enumerate(ops) for var in (*op.writes, *op.reads)}
+    made = {var for op in ops for var in op.writes}
+    released: list[list[Var]] = [[] for _ in ops]
+    for var, number in last.items():
+        if var in made and var not in kept:
+            released[number].append(var)
+    return _Line([
+        (tuple(dict.fromkeys(op.writes)), tuple(_line(block.ops, set(block.outputs)) for block in op.blocks), tuple(released[number]))
+        for number, op in enumerate(ops)
+    ])  # fmt: skip
+
+
+def _bytes_of(var: Var, known: Mapping[str, int]) -> int:
+    return var.dtype.itemsize * math.prod(_counted(var.shape or (), known))
+
+
+def _counted(shape: Iterable[int | str], known: Mapping[str, int]) -> Iterable[int]:
+    return (size for size in (evaluate(size, known) for size in shape) if size is not None)
