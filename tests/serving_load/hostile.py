@@ -189,7 +189,7 @@ def _health(running: Running, process: "_Process") -> Iterator[list[float]]:
 
 
 class _Process:
-    """What the system knows of a process."""
+    """The memory and the time of a process, as the system counts them."""
 
     def __init__(self, number: int):
         self._folder = Path(f"/proc/{number}")
@@ -233,7 +233,8 @@ def main() -> int:
             kind = draw.choice([*KINDS])
             request = KINDS[kind](draw, draw.choice([1000, 100_000, 2_000_000, LARGEST - 1000]))
             seen = send(running, request)
-            worst = Observed(200, *(max(pair) for pair in zip(_figures(worst), _figures(seen), strict=True)))
+            seconds, health = max(worst.seconds, seen.seconds), max(worst.health_seconds, seen.health_seconds)
+            worst = Observed(200, seconds, health, max(worst.growth, seen.growth))
             if seen.faults:
                 failures += 1
                 print(f"{number}: {kind}, {len(request.body):,} bytes, {request.body[:150]!r}: {'; '.join(seen.faults)}")
@@ -244,10 +245,6 @@ def main() -> int:
         f"the server grew by at most {worst.growth / 2**20:.0f} MiB\n{failures} failures"
     )
     return 1 if failures else 0
-
-
-def _figures(seen: Observed) -> tuple[float, float, int]:
-    return seen.seconds, seen.health_seconds, seen.growth
 
 
 if __name__ == "__main__":
