@@ -36,6 +36,7 @@ _MODULES = (
     "variable",
 )
 _OF_2017 = ("cpp", "framework", "net", "scope", "variable")  # in a folder of their own
+_WITH_OPERATORS = ("cpp", "framework", "layer", "metric", "net", "op", "optimizer", "registry", "runtime", "testing", "variable")
 
 _NAMES = {
     "oarlock.cli.untrusted_run": ("ProcessLimits", "run_untrusted"),
@@ -69,7 +70,7 @@ _NAMES = {
     "oarlock.interop.onnx.importing": ("from_onnx",),
     "oarlock.interop.torch.imported": ("from_torch",),
     "oarlock.interop.torch.state_dict": ("to_torch_state",),
-    "oarlock.ir": ("DType", "Program", "Var", "default_program", "get_variable"),
+    "oarlock.ir": ("Block", "DType", "Program", "Var", "default_program", "get_variable"),
     "oarlock.ir.diff": ("diff_programs",),
     "oarlock.ir.content_hash": ("content_hash",),
     "oarlock.ir.row_gradient": ("RowGradient",),
@@ -133,10 +134,11 @@ __all__ = sorted([*_MODULES, *_HOMES])
 
 
 def __getattr__(name: str) -> object:
+    if name in _HOMES or name in _WITH_OPERATORS:
+        _load("oarlock.op.update")  # every operator that a file may name, and arithmetic on variables
     if name in _MODULES:
         value = _load(f"oarlock.compat_2017.{name}" if name in _OF_2017 else f"oarlock.{name}")
     elif name in _HOMES:
-        _load("oarlock.op.update")  # every operator that a file may name, and arithmetic on variables
         module, attribute = _HOMES[name]
         value = _load("oarlock.registry.checked_call").checked(getattr(_load(module), attribute))
     else:

@@ -64,6 +64,7 @@ from oarlock.io import infer as infer
 from oarlock.io import load_model as load_model
 from oarlock.io import save_model as save_model
 from oarlock.io.quantization import quantize as quantize
+from oarlock.ir import Block as Block
 from oarlock.ir import DType as DType
 from oarlock.ir import Program as Program
 from oarlock.ir import Var as Var

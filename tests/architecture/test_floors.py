@@ -58,6 +58,7 @@ PACKAGES = ("oarlock", *(f"oarlock.{name}" for name in FLOORS if (PACKAGE / name
 
 PUBLIC = [
     "ArgumentError",
+    "Block",
     "CPUPlace",
     "Case",
     "Context",

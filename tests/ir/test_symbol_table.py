@@ -1,5 +1,7 @@
 """A block is its own symbol table: names of variables and of ops, and the description they compile to."""
 
+import functools
+
 import numpy
 import pytest
 
@@ -79,6 +81,71 @@ def test_a_variable_without_a_name_gets_one_that_no_block_of_the_program_has():
         assert len(names) == len(set(names)) == 6
 
 
+@pytest.mark.mission("B35")
+def test_a_declared_variable_without_a_name_gets_one_and_the_type_of_the_op_that_writes_it(program):
+    main = program.main
+    body = program.new_block("body", main)
+    main.new_var("var_1", ol.DType.INT64, ())
+    made = [main.new_var(), body.new_var(dtype="int64", shape=(2,)), main.new_var("", ol.DType.FLOAT32, ("n", 3))]
+    assert [var.name for var in made] == ["var_0", "var_2", "var_3"]
+    assert [var.type_text for var in made] == ["float32[*]", "int64[2]", "float32[n, 3]"]
+    main.new_op("greater", {"x": "x", "y": "x"}, {"z": made[0]})
+    main.new_op("relu", {"x": "x"}, {"y": made[2]})
+    assert made[0].type_text == "bool[n, 3]"
+
+
+@pytest.mark.mission("B39")
+@pytest.mark.parametrize("shape", [("n", 3), None], ids=["known", "unknown"])
+def test_an_op_whose_declared_output_has_another_dtype_is_refused_when_it_is_appended(program, shape):
+    main = program.main
+    wrong = main.new_var("wrong", ol.DType.INT64, shape)
+    before = program.to_bytes()
+    desc = wire.OpDesc(type="relu")
+    desc.inputs.add(name="x", vars=["x"])
+    desc.outputs.add(name="y", vars=["wrong"])
+    for append in (
+        lambda: main.new_op("relu", {"x": "x"}, {"y": wrong}),
+        lambda: append_op(main, "relu", {"x": "x"}, {"y": "wrong"}),
+        lambda: ol.Net(program).add_op("relu", {"x": "x"}, {"y": "wrong"}),
+        lambda: ol.framework.create_operation(desc, main),
+        lambda: ol.cpp.operator("relu", read={"x": main.var("x")}, write={"y": wrong}),
+    ):
+        with program, pytest.raises(ol.DTypeError) as raised:
+            append()
+        assert raised.value.message == f'relu: "wrong" is declared {wrong.type_text}, where float32[n, 3] follows from the inputs'
+        assert raised.value.location.file.endswith("test_symbol_table.py")
+        assert program.to_bytes() == before
+
+
+def test_an_op_is_asked_of_its_operator_when_it_is_appended(program):
+    """An unknown operator, attribute or slot is refused at once; attributes that are left out have their defaults."""
+    main = program.main
+    y = main.new_var("y", ol.DType.FLOAT32, ("n", 3))
+    with pytest.raises(ol.UnknownOperatorError, match='^no operator "relo"; did you mean "relu"'):
+        main.new_op("relo", {"x": "x"}, {"y": y})
+    with pytest.raises(ol.ArgumentError, match="^relu: no attribute or input step_net; its attributes: none\n"):
+        main.new_op("relu", {"x": "x"}, {"y": y}, {"step_net": 1})
+    with pytest.raises(ol.ArgumentError, match='^relu: it has no input slot "a"\n'):
+        main.new_op("relu", {"a": "x"}, {"y": y})
+    assert main.ops == []
+    op = main.new_op("reduce_sum", {"x": "x"}, {"y": main.new_var("total", ol.DType.FLOAT32, ())})
+    assert op.attributes == {"keepdim": False}
+    typecheck(program, ol.registry.standard)
+
+
+def test_a_commit_of_another_type_is_refused_when_it_is_appended(program):
+    main = program.main
+    w = main.new_var("w", ol.DType.FLOAT32, (3,), persistable=True)
+    with program:
+        whole, short = ol.op.cast(w, dtype="int64", name="whole"), ol.op.square(ol.op.slice(w, axis=0, stop=2), name="short")
+    for commit in (lambda value: main.commit(w, value), lambda value: main.new_op("assign", {"x": value}, {"y": w})):
+        with pytest.raises(ol.DTypeError, match=r'^"w" is declared float32\[3\], so it cannot hold "whole", int64\[3\]\n'):
+            commit(whole)
+        with pytest.raises(ol.ShapeError, match=r'^"w" is declared float32\[3\], so it cannot hold "short", float32\[2\]\n'):
+            commit(short)
+    assert main.tail == []
+
+
 @pytest.mark.mission("B36", "B28")
 def test_a_name_is_found_here_then_around_and_never_inside(program):
     main = program.main
@@ -149,9 +216,12 @@ def test_what_is_not_declared_is_refused_and_what_is_declared_is_checked(program
         main.new_op("relu", {"x": "x"}, {"y": "y"})
     assert main.ops == []
     wrong = main.new_var("wrong", ol.DType.FLOAT32, ("n", 4))
-    with pytest.raises(ol.ShapeError, match=r'^relu: "wrong" is declared float32\[n, 4\], where float32\[n, 3\] follows from the inputs'):
-        append_op(main, "relu", {"x": "x"}, {"y": wrong})
-    main.new_op("relu", {"x": "x"}, {"y": wrong})
+    for append in (main.new_op, functools.partial(append_op, main)):
+        with pytest.raises(
+            ol.ShapeError, match=r'^relu: "wrong" is declared float32\[n, 4\], where float32\[n, 3\] follows from the inputs'
+        ):
+            append("relu", {"x": "x"}, {"y": wrong})
+    main.append("relu", {"x": [main.var("x")]}, {"y": [wrong]}, {})
     with pytest.raises(ol.VerifyError, match=r'^main, op 0 \(relu\): "wrong" is declared float32\[n, 4\]'):
         typecheck(program, ol.registry.standard)
     undeclared = program.to_bytes(source=False).replace(b"wrong", b"wring", 1)
@@ -267,17 +337,17 @@ def test_readers_and_writers_are_computed_from_the_block():
 @pytest.mark.mission("C30")
 def test_a_description_holds_data_and_never_an_operator_a_scope_or_a_step_net_to_trace(program):
     main = program.main
-    y = main.new_var("y", ol.DType.FLOAT32, ("n", 3))
+    x, y = main.var("x"), main.new_var("y", ol.DType.FLOAT32, ("n", 3))
     for value in (ol.op.relu, ol.Scope(), lambda: None):
-        op = main.new_op("relu", {"x": "x"}, {"y": y}, {"step_net": value})
+        op = main.append("relu", {"x": [x]}, {"y": [y]}, {"step_net": value})
         with pytest.raises(ol.ArgumentError, match="^an attribute cannot hold "):
             main.compile()
         main.ops.remove(op)
     body = program.new_block("body", main)
     for block, inner in ((main, main), (body, main), (main, program.new_block("inmost", body))):
         with pytest.raises(ol.ProgramError, match=f"^relu: it cannot own a block that is not inside {block.path}"):
-            block.new_op("relu", {"x": "x"}, {"y": y}, {"step_net": inner})
-    main.new_op("relu", {"x": "x"}, {"y": y}, {"step_net": body})
+            block.append("relu", {"x": [x]}, {"y": [y]}, {"step_net": inner})
+    main.append("relu", {"x": [x]}, {"y": [y]}, {"step_net": body})
     assert main.compile().ops[0].attributes[0].block == 1  # a block is held by its number
 
 

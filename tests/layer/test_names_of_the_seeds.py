@@ -4,6 +4,7 @@ import keyword
 
 import numpy as np
 import pytest
+import torch
 
 import oarlock as ol
 
@@ -37,6 +38,33 @@ def test_fc_scales_the_product_and_trains_through_it(bias, scale):
     expected = {"w": 3.0 * X.T @ inner, "b": inner.sum(0), "var_0": [((X @ w) * inner).sum()]}
     for parameter, slope in zip(program.parameters(), slopes, strict=True):
         np.testing.assert_allclose(slope, expected[parameter.name], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.mission("F11")
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("scale", ["number", "variable"])
+def test_conv_scales_the_product_and_trains_through_it_as_pytorch_does(axes, bias, scale):
+    image = np.random.default_rng(axes).normal(size=(2, 2, *(5,) * axes)).astype("float32")
+    layer = {1: ol.layer.conv1d, 2: ol.layer.conv, 3: ol.layer.conv3d}[axes]
+    with ol.Program(seed=1) as program:
+        x = ol.layer.data("x", shape=image.shape[1:])
+        factor = -2.5 if scale == "number" else ol.var(-2.5, param=True)
+        y = layer(x, 4, 3, padding=1, stride=2, groups=2, scale=factor, act="tanh", bias=bias, name="conv")
+        gradients = ol.gradients([ol.op.reduce_sum(ol.op.square(y))], program.parameters())
+    scope = ol.init(program, ol.Scope())
+    if bias:
+        scope["conv.b"] = np.array([0.25, -0.5, 1.0, 0.0], "float32")
+    value, *slopes = ol.Executor().run(program, {"x": image}, [y, *gradients], scope=scope)
+    leaves = {parameter.name: scope[parameter.name].clone().requires_grad_() for parameter in program.parameters()}
+    convolve = {1: torch.conv1d, 2: torch.conv2d, 3: torch.conv3d}[axes]
+    product = convolve(torch.tensor(image), leaves["conv.w"], padding=1, stride=2, groups=2)
+    shift = leaves["conv.b"].reshape(4, *(1,) * axes) if bias else 0.0
+    expected = torch.tanh(leaves.get("var_0", -2.5) * product + shift)
+    expected.square().sum().backward()
+    np.testing.assert_allclose(value, expected.detach(), rtol=1e-5, atol=1e-6)
+    for leaf, slope in zip(leaves.values(), slopes, strict=True):
+        np.testing.assert_allclose(slope, leaf.grad, rtol=1e-4, atol=1e-5)
 
 
 def test_fc_of_a_weight_that_there_is_multiplies_by_it_and_makes_nothing():

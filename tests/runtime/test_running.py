@@ -385,21 +385,66 @@ def one_loop():
     return program
 
 
-@pytest.mark.parametrize("run", [ol.run_block, lambda block, scope: ol.Net(block.program).run(scope)], ids=["block", "net"])
-def test_a_loop_that_runs_again_in_a_scope_leaves_its_last_scope_alone(run):
+RUNS = [
+    ol.run_block,
+    lambda block, scope, *arguments, **keywords: block.run(scope, *arguments, **keywords),
+    lambda block, scope, *arguments, **keywords: ol.Net(block.program).run(scope, *arguments, **keywords),
+]
+
+
+@pytest.mark.parametrize("run", RUNS, ids=["run_block", "block", "net"])
+def test_a_loop_that_runs_again_with_kept_scopes_leaves_its_last_scope_alone(run):
     program, scope = one_loop(), scope_with(xs=X[:, :2])
     mine = scope.new_scope("mine")
     for _ in range(52):
-        run(program.main, scope)
+        run(program.main, scope, keep_scopes=True)
     assert [child.name for child in scope.children] == ["mine", "rnn_0"]
     assert scope.children[0] is mine
     scope.set("xs", 2 * X[:1, :2])
-    run(program.main, scope)
+    run(program.main, scope, keep_scopes=True)
     (trip,) = scope.children[1].children
     assert trip["squared"].tolist() == [4, 16]
+    run(program.main, scope)
+    assert scope.children == [mine]
+    assert trip.dropped
 
 
-def test_a_branch_that_runs_again_in_a_scope_leaves_its_last_scope_alone():
+@pytest.mark.mission("B7", "F14")
+@pytest.mark.parametrize("run", RUNS, ids=["run_block", "block", "net"])
+@pytest.mark.parametrize("training", [False, True])
+def test_the_scopes_of_steps_are_dropped_when_the_minibatch_is_complete(run, training):
+    """An inference run drops them when it ends. In training they stay from the forward ops to the last gradient op, in whatever calls."""
+    program, scope = one_loop(), scope_with(xs=X[:, :2])
+    mine = scope.new_scope("mine")
+    with program:
+        (gradient,) = ol.gradients([ol.op.reduce_sum(program.main.ops[0].writes[0])], [program.main.var("xs")])
+    context = ol.Context(scope, training=training)
+    forward = 2
+    run(program.main, scope, context, 0, forward)
+    assert [child.name for child in scope.children] == (["mine", "rnn_0"] if training else ["mine"])
+    run(program.main, scope, context, forward)
+    assert scope.children == [mine]
+    assert numpy.allclose(scope[gradient.name], 2 * X[:, :2])
+    run(program.main, scope, context)
+    assert scope.children == [mine]
+    run(program.main, scope, context, keep_scopes=True)
+    assert [child.name for child in scope.children] == ["mine", "rnn_0", "rnn_0@GRAD"]
+
+
+def test_the_scopes_of_a_run_that_raises_stay_until_the_next_one():
+    program = one_loop()
+    with program:
+        ol.op.add(program.main.ops[0].writes[0], ol.layer.data("late", shape=[2], batch="t"))
+    scope = scope_with(xs=X[:, :2])
+    with pytest.raises(ol.UnsetVarError):
+        ol.run_block(program.main, scope)
+    assert scope.children[0].children[0]["squared"].tolist() == (X[0, :2] ** 2).tolist()
+    scope.set("late", X[:, :2])
+    ol.run_block(program.main, scope)
+    assert scope.children == []
+
+
+def test_a_branch_that_runs_again_with_kept_scopes_leaves_its_last_scope_alone():
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[3])
         branches = ol.ifelse()
@@ -410,8 +455,10 @@ def test_a_branch_that_runs_again_in_a_scope_leaves_its_last_scope_alone():
         branches(ol.op.reduce_sum(x, axis=1, keepdim=True) > 0.0)
     scope = scope_with(x=X)
     for _ in range(3):
-        ol.run_block(program.main, scope)
+        ol.run_block(program.main, scope, keep_scopes=True)
     assert [child.name for child in scope.children] == ["if_else_0.true", "if_else_0.false"]
+    ol.run_block(program.main, scope)
+    assert scope.children == []
 
 
 @pytest.mark.parametrize(

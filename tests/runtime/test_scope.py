@@ -106,9 +106,11 @@ def test_a_scope_without_variables_is_still_a_scope():
 
 
 def test_only_a_scope_makes_a_variable():
-    with pytest.raises(ol.ScopeError) as caught:
-        Variable(object(), Scope(), "x")
-    assert str(caught.value) == "only a scope makes a variable: scope.var(name)"
+    for arguments, keywords in (((), {}), (("x",), {}), ((object(), Scope(), "x"), {}), ((), {"value": 3})):
+        with pytest.raises(ol.ScopeError) as caught:
+            Variable(*arguments, **keywords)
+        assert caught.value.message == "only a scope makes a variable: scope.var(name)"
+        assert "Variable(*arguments, **keywords)" in str(caught.value)
 
 
 def test_a_value_that_is_not_there_is_named():

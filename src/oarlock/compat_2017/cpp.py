@@ -49,7 +49,7 @@ def variable(
 
     Without a name it gets one of its own. `label="parameter"`, the only label, makes a parameter, T[*shape], which starts
     as `initializer` says: Xavier-uniform for a matrix, else zeros. Otherwise a variable with a shape is an input, T[*shape]
-    with no batch dimension added; one without is of no type yet, and takes that of the operator that writes it.
+    with no batch dimension added; one without takes the type of the operator that writes it, which has the `dtype` that is given.
     Raises ArgumentError for another label or a parameter without a shape, else what `ol.layer.data` raises.
     """
     if label not in (None, "parameter"):

@@ -30,15 +30,15 @@ def evaluate(
     targets: Var | str | Sequence[Var | str],
     feed: Mapping[str, object] | None = None,
     *,
-    program: "Program | Block | wire.BlockDesc | None" = None,
+    program: "Program | Block | wire.BlockDesc | wire.ProgramDesc | None" = None,
     context: Context | None = None,
 ) -> numpy.ndarray | list[numpy.ndarray]:
     """The value of a variable, or of several, as arrays. What they need is run, and nothing else.
 
-    They may be given by their names, or by anything that `Executor.run` fetches: those are of `program`, which may be its main block or a
-    BlockDesc, else of the program of a variable among them, else of the one that is being written. Of the parameters that they need,
-    those without a value are initialised in the scope: the current one, or that of `context`. Raises ArgumentError, ProgramError for a
-    block inside another, and what `Executor.eval` raises.
+    They may be given by their names, or by anything that `Executor.run` fetches: those are of `program`, which may be its main block, a
+    BlockDesc or a ProgramDesc, else of the program of a variable among them, else of the one that is being written. Of the parameters that
+    they need, those without a value are initialised in the scope: the current one, or that of `context`. Raises ArgumentError,
+    ProgramError for a block inside another, and what `Executor.eval` raises.
     """
     single = isinstance(targets, Var | str)
     chosen: list[Var | str] = [targets] if isinstance(targets, Var | str) else list(targets) if isinstance(targets, Sequence) else []
@@ -58,12 +58,14 @@ def evaluate(
 
 
 def _program_of(given: object, targets: Sequence[Var | str]) -> Program:
-    if isinstance(given, wire.BlockDesc):
+    if isinstance(given, wire.BlockDesc | wire.ProgramDesc):
         return Net(given).program
     if isinstance(given, Block):
         return program_of_main(given, "eval")
     if given is not None and not isinstance(given, Program):
-        raise ArgumentError(f"eval: program is a program, its main block or a BlockDesc, not {describe_value(given)}", location=here())
+        raise ArgumentError(
+            f"eval: program is a program, its main block, a BlockDesc or a ProgramDesc, not {describe_value(given)}", location=here()
+        )
     return given or next((item.block.program for item in targets if isinstance(item, Var)), None) or current_block().program
 
 

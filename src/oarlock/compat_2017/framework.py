@@ -1,13 +1,12 @@
 """`ol.framework`: operations made of messages, as the Framework document has them, for whatever language writes the message."""
 
 import keyword
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
 from oarlock.ir.block import Block
 from oarlock.ir.block_stack import current_block
-from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.var import Var
 from oarlock.proto import program_pb2 as wire
@@ -15,7 +14,7 @@ from oarlock.registry import Catalogue, op_proto, standard
 from oarlock.registry.description import append_desc
 from oarlock.suggestions import suggest_names
 
-__all__ = ["create_operation", "create_operation_creators", "tensor"]
+__all__ = ["OperationCreators", "create_operation", "create_operation_creators", "tensor"]
 
 
 def create_operation(desc: "wire.OpDesc", block: Block | None = None) -> Op:
@@ -27,13 +26,26 @@ def create_operation(desc: "wire.OpDesc", block: Block | None = None) -> Op:
     return append_desc(current_block() if block is None else block, desc)
 
 
-def create_operation_creators(catalogue: Catalogue = standard) -> SimpleNamespace:
+class OperationCreators(SimpleNamespace):
+    """Functions by the names of operators: attributes; `len` and iteration are over the names."""
+
+    def __len__(self) -> int:
+        return len(vars(self))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(vars(self))
+
+    def __contains__(self, name: object) -> bool:
+        return name in vars(self)
+
+
+def create_operation_creators(catalogue: Catalogue = standard) -> OperationCreators:
     """A function per registered operator, made from its OpProto: keyword arguments only, slots and attributes by name.
 
     `ol.op` is the same, made when first used. A name that is a Python keyword has an underscore after it.
     """
     protos = [op_proto(operator) for operator in catalogue]
-    return SimpleNamespace(**{proto.type + "_" * keyword.iskeyword(proto.type): _creator(proto, catalogue) for proto in protos})
+    return OperationCreators(**{proto.type + "_" * keyword.iskeyword(proto.type): _creator(proto, catalogue) for proto in protos})
 
 
 def _creator(proto: "wire.OpProto", catalogue: Catalogue) -> Callable[..., object]:
@@ -48,7 +60,7 @@ def _creator(proto: "wire.OpProto", catalogue: Catalogue) -> Callable[..., objec
 def tensor() -> Var:
     """A tensor without a name of the user's, in the current block; it takes the type of the operator that writes it."""
     block = current_block()
-    return block.new_var(block.program.unique("tensor"), DType.FLOAT32, None)
+    return block.new_var(block.program.unique("tensor"))
 
 
 suggest_names(__name__)

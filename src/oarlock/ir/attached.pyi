@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from numpy import ndarray
 from oarlock.ir.block import Block
+from oarlock.ir.operation import Op
 from oarlock.ir.var import Var
+from oarlock.registry.catalogue import Catalogue
+from oarlock.registry.signature import TensorType
 from oarlock.runtime.context import Context
 from oarlock.runtime.place import Place
 from oarlock.runtime.scope import Scope
 from torch import Tensor
 
 class AttachedToBlock:
-    """The members of `Block` that its own file does not have."""
+    """The members of `Block` that its own file does not have: each file that attaches some is loaded when one of these is first used."""
 
     def eval(self, targets: Var | str | Sequence[Var | str], scope: Scope, context: Context | Place | None = None, feed: Mapping[str, object] | None = None) -> list[ndarray] | list[Tensor] | ndarray | Tensor:
         """The value of a variable of the block, given by itself or its name, or of several, as arrays; `scope` is not changed.
@@ -23,7 +26,19 @@ class AttachedToBlock:
         Inputs that are not fed are found in `scope`. Raises what `Executor.eval` raises, ProgramError for a block inside another.
         """
 
-    def run(self, scope: Scope, context: Context | Place | None = None, begin: int | None = None, end: int | None = None) -> None:
+    def infer_shape(self, scope: Scope) -> dict[str, TensorType]:
+        """`ol.infer_shape`, as a method: the type that every variable of the block has on the values in `scope`, by name."""
+
+    def new_op(self, type: str, inputs: Mapping[str, Var | str | Sequence[Var | str]], outputs: Mapping[str, Var | str | Sequence[Var | str]], attributes: Mapping[str, object] | None = None, name: str = "", *, catalogue: Catalogue = ...) -> Op:
+        """Append an op on variables that are declared already, given by themselves or by their names; return it.
+
+        Without a name it gets one that nothing else in the program has. An `assign` to a persistable variable is a commit, as of `commit`.
+        Raises UndefinedVarError for a name that is not visible here, ProgramError where `name` is taken, DTypeError or ShapeError where an
+        output is declared with another type than follows from the inputs, else what `oarlock.registry.append_op` raises, which also declares
+        outputs.
+        """
+
+    def run(self, scope: Scope, context: Context | Place | None = None, begin: int | None = None, end: int | None = None, *, keep_scopes: bool = False) -> None:
         """`ol.run_block`, as a method: run the ops [begin, end) of the block, every one of them, in `scope`, at a place or in a context."""
 
 class AttachedToVar:

@@ -3,23 +3,23 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from oarlock.errors import ProgramError, UndefinedVarError
+from oarlock.errors import DTypeError, ProgramError, ShapeError, UndefinedVarError
 from oarlock.ir import block_stack
 from oarlock.ir.attached import AttachedToBlock
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import Location, here
-from oarlock.ir.names import ALIASES, is_name, require_user_name
+from oarlock.ir.names import ALIASES, is_name
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.sharding import Sharding
 from oarlock.ir.size import Shape, Size
 from oarlock.ir.update_settings import AS_OTHERS, UpdateSettings
 from oarlock.ir.var import Initializer, Var
 from oarlock.old_names import OLD_VARIABLE_KEYWORDS, takes_old_keywords
+from oarlock.proto import program_pb2 as wire
 from oarlock.suggestions import did_you_mean, list_names
 
 if TYPE_CHECKING:
     from oarlock.ir.program import Program
-    from oarlock.proto.program_pb2 import BlockDesc
 
 __all__ = ["Argument", "Block"]
 
@@ -35,9 +35,19 @@ class Block(AttachedToBlock):
     its owner's signature gives. A block is its own symbol table: what is declared in it, by name, and from
     which names of the blocks around it are seen. Every variable is defined once, by an op or as an input; the ops at the
     end of the main block that write persistable variables, its `tail`, are the only exception.
+
+    `Block(desc)` is the main block of a new program, which `desc` describes: a ProgramDesc, or a BlockDesc without blocks inside it.
+    Raises VerifyError and LimitError. `program.new_block` makes a block inside another.
     """
 
-    def __init__(self, program: "Program", index: int, name: str, parent: "Block | None"):
+    def __init__(
+        self, program: "Program | wire.ProgramDesc | wire.BlockDesc", index: int = 0, name: str = "main", parent: "Block | None" = None
+    ):
+        if isinstance(program, wire.ProgramDesc | wire.BlockDesc):
+            from oarlock.ir.serialization import read_description
+
+            read_description(program, main=self)
+            return
         self.program = program
         self.index = index
         self.name = name
@@ -148,9 +158,9 @@ class Block(AttachedToBlock):
     @takes_old_keywords(OLD_VARIABLE_KEYWORDS)
     def new_var(
         self,
-        name: str,
-        dtype: DType,
-        shape: Shape | None,
+        name: str = "",
+        dtype: DType | str = DType.FLOAT32,
+        shape: Shape | None = None,
         *,
         persistable: bool = False,
         parameter: bool = False,
@@ -163,7 +173,13 @@ class Block(AttachedToBlock):
         place: int = 0,
         location: Location | None = None,
     ) -> Var:
-        """Declare a variable here. Raises ProgramError where the block has one of that name, and for what is no name at all."""
+        """Declare a variable here; without a name it gets one that nothing in the program has.
+
+        A float32 variable without a shape takes the type of the op that writes it. Raises ProgramError for a name that the block has
+        already and for an illegal one, DTypeError for an unknown dtype.
+        """
+        if name == "":
+            name = self.program.unique("var")
         if not isinstance(name, str) or not is_name(name):
             raise ProgramError(
                 f"{name!r:.80} cannot be a variable's name",
@@ -181,7 +197,7 @@ class Block(AttachedToBlock):
         var = Var(
             self,
             name,
-            dtype,
+            dtype if isinstance(dtype, DType) else DType.of(dtype),
             shape,
             persistable=persistable,
             parameter=parameter,
@@ -231,7 +247,7 @@ class Block(AttachedToBlock):
     ) -> Op:
         """Add an op after the others, yet before the tail. Its outputs must be variables of this block, its blocks inside it.
 
-        Knows nothing of operators: `oarlock.registry` checks the op against its signature.
+        The op is not checked against its operator: `new_op` and `oarlock.registry.append_op` do that.
         """
         role, location = self.program.writing
         blocks = tuple(value for value in attributes.values() if isinstance(value, Block))
@@ -259,26 +275,6 @@ class Block(AttachedToBlock):
         self.program.changed(taken=name or None)
         return op
 
-    def new_op(
-        self,
-        type: str,
-        inputs: Mapping[str, Argument],
-        outputs: Mapping[str, Argument],
-        attributes: Mapping[str, object] | None = None,
-        name: str = "",
-    ) -> Op:
-        """Append an op on variables that are declared already, given by themselves or by their names; return it.
-
-        It gets a name of its own, which nothing else in the program has, where none is given. Raises
-        UndefinedVarError for a name that is not visible here, ProgramError where `name` is taken. The operator is
-        asked when the program is verified; `oarlock.registry.append_op` asks it at once, and declares the outputs.
-        """
-        if name and not self.program.is_free(require_user_name(name)):
-            raise ProgramError(f'"{name}" is taken in this program; an op needs a name of its own', location=here())
-        given = {slot: self.resolve(argument) for slot, argument in inputs.items()}
-        defined = {slot: self.resolve(argument) for slot, argument in outputs.items()}
-        return self.append(type, given, defined, attributes or {}, name=name or self.program.unique(type))
-
     def resolve(self, argument: Argument) -> tuple[Var, ...]:
         """The variables of one slot, each of them given by itself or by its name. Raises UndefinedVarError and ProgramError."""
         items = [argument] if isinstance(argument, Var | str) else argument
@@ -292,7 +288,7 @@ class Block(AttachedToBlock):
         """The op of this block that is called `name`; None where there is none."""
         return next((op for op in self.ops if op.name == name), None) if name else None
 
-    def compile(self) -> "BlockDesc":
+    def compile(self) -> "wire.BlockDesc":
         """Return the block as a file would hold it: a message of its own, which later edits of the block do not reach."""
         from oarlock.ir.serialization import block_desc
 
@@ -303,7 +299,8 @@ class Block(AttachedToBlock):
 
         All commits stand at the end of the main block, so that every op before them reads the old value. One whose `role` is FORWARD
         belongs to the ops that predict, as the running statistics of batch norm do: it stays with them where a program is pruned. One whose
-        `role` is MEASURE does so too, and is made in every run, training or not: a metric counts what it saw.
+        `role` is MEASURE does so too, and is made in every run, training or not: a metric counts what it saw. Raises DTypeError
+        or ShapeError for a value of another type.
         """
         if self.parent is not None or not var.persistable or var.block is not self:
             raise ProgramError(
@@ -313,6 +310,13 @@ class Block(AttachedToBlock):
             )
         if any(var in op.writes for op in self.tail):
             raise ProgramError(f'"{var.name}" is updated twice in one step', location=here())
+        if value.dtype is not var.dtype or value.shape != var.shape:
+            error = DTypeError if value.dtype is not var.dtype else ShapeError
+            raise error(
+                f'"{var.name}" is declared {var.type_text}, so it cannot hold "{value.name}", {value.type_text}',
+                location=here(),
+                given=[var.describe(), value.describe()],
+            )
         with self.program.write_as(role):
             return self.append("assign", {"x": [value]}, {"y": [var]}, {})
 

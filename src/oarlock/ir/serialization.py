@@ -22,7 +22,7 @@ from oarlock.proto import program_pb2 as wire
 from oarlock.proto.limits import Limits
 from oarlock.proto.prescan import prescan
 
-__all__ = ["FORMAT_VERSION", "block_desc", "build_program", "program_desc", "read_program", "write_program"]
+__all__ = ["FORMAT_VERSION", "block_desc", "build_program", "program_desc", "read_description", "read_program", "write_program"]
 
 FORMAT_VERSION = 2
 
@@ -151,17 +151,48 @@ def read_program(data: bytes, *, limits: Limits | None = None) -> Program:
     return build_program(file, limits=limits)
 
 
-def build_program(file: wire.ProgramFile, *, limits: Limits | None = None) -> Program:
+def read_description(desc: wire.BlockDesc | wire.ProgramDesc, *, main: Block | None = None) -> Program:
+    """Return the program that a message describes, its structure verified; `main`, an empty Block, becomes its main block.
+
+    A BlockDesc is the main block of a program without other blocks. A ProgramDesc without a version is one of today's format.
+    Raises LimitError, FormatError for another format, and VerifyError, also for a BlockDesc that names blocks it does not hold.
+    """
+    if isinstance(desc, wire.BlockDesc):
+        _require_alone(desc)
+        desc = wire.ProgramDesc(version=FORMAT_VERSION, blocks=[desc])
+    elif desc.version not in (0, *_READ):
+        raise FormatError(f"this ProgramDesc is of format {desc.version}; formats {_READ[0]} to {_READ[-1]} are readable")
+    elif desc.version == 1:
+        desc = wire.ProgramDesc.FromString(desc.SerializeToString())
+        replace_old_names(desc)
+    return build_program(wire.ProgramFile(program=desc), main=main)
+
+
+def _require_alone(desc: wire.BlockDesc) -> None:
+    """Raise VerifyError for a description of a block that names other blocks."""
+    numbers = sorted({item.block for op in desc.ops for item in op.attributes if item.WhichOneof("value") == "block"})
+    missing = [f"block {number}, which an op owns" for number in numbers]
+    if desc.HasField("parent"):
+        missing.insert(0, f"block {desc.parent}, its parent")
+    if missing:
+        raise VerifyError(
+            "this BlockDesc names blocks that it does not hold",
+            given=missing,
+            hint="give the ProgramDesc, which holds all blocks of the program: oarlock.ir.serialization.program_desc(program)",
+        )
+
+
+def build_program(file: wire.ProgramFile, *, limits: Limits | None = None, main: Block | None = None) -> Program:
     """The program in a message, its structure verified. Raises LimitError or VerifyError."""
     limits = limits or Limits()
     check_bounds(file.program, limits)
     check_source_bounds(file.source, limits)
-    program = _build(file)
+    program = _build(file, main)
     verify_program(program)
     return program
 
 
-def _build(file: wire.ProgramFile) -> Program:
+def _build(file: wire.ProgramFile, main: Block | None) -> Program:
     """The program in a message. Raises VerifyError where a name, a number or a block cannot be resolved."""
     desc = file.program
     program = Program(seed=desc.seed)
@@ -171,7 +202,9 @@ def _build(file: wire.ProgramFile) -> Program:
     for index, item in enumerate(desc.blocks):
         if item.HasField("parent") != (index > 0) or item.parent > max(index - 1, 0):
             raise VerifyError(f"block {index}: its parent must be a block before it, and only block 0 has none")
-        program.blocks.append(Block(program, index, item.name, program.blocks[item.parent] if index else None))
+        block = main if index == 0 and main is not None else Block.__new__(Block)
+        block.__init__(program, index, item.name, program.blocks[item.parent] if index else None)  # type: ignore[misc]
+        program.blocks.append(block)
     for block, item in zip(program.blocks, desc.blocks, strict=True):
         for var in item.vars:
             _build_var(block, var)

@@ -11,7 +11,10 @@ from oarlock.layer.parameter import layer_name, new_bias, new_parameter, output_
 from oarlock.layer.parameter_options import Given
 from oarlock.layer.window import Numbers, numbers
 from oarlock.op import convolution
+from oarlock.op.composed.arithmetic import constant_like, is_one
 from oarlock.op.composed.named_activation import Activation, activate, require_activation
+from oarlock.op.elementwise import add, multiply
+from oarlock.op.manipulation import reshape
 from oarlock.op.padding import pad
 from oarlock.registry.creator import require_type
 from oarlock.registry.range_check import require_count
@@ -33,6 +36,7 @@ def conv1d(
     groups: int = 1,
     padding_mode: str = "zeros",
     act: Activation | None = None,
+    scale: float | Var = 1.0,
     bias: bool | Given = True,
     initializer: Rule | None = None,
     weight: Given | None = None,
@@ -43,7 +47,7 @@ def conv1d(
     y = ol.layer.conv1d(signal, 8, 3, dilation=2, padding="same")
     """
     how = {"stride": stride, "padding": padding, "dilation": dilation}
-    return _convolved(1, input, filters, size, how, groups, padding_mode, act, bias, initializer, weight, name)
+    return _convolved(1, input, filters, size, how, groups, padding_mode, act, scale, bias, initializer, weight, name)
 
 
 def conv2d(
@@ -57,6 +61,7 @@ def conv2d(
     groups: int = 1,
     padding_mode: str = "zeros",
     act: Activation | None = None,
+    scale: float | Var = 1.0,
     bias: bool | Given = True,
     initializer: Rule | None = None,
     weight: Given | None = None,
@@ -66,7 +71,8 @@ def conv2d(
 
     ``oh = (h + 2 padding - dilation (size - 1) - 1) // stride + 1``. One number stands for both axes. The padding "same" leaves the size as
     it is, where the stride is 1, and "valid" is 0; what is put there is zeros, or by `padding_mode` "reflect", "replicate" or "circular".
-    In several `groups`, which divide `filters` and the c channels, each filter sees the channels of its group alone.
+    In several `groups`, which divide `filters` and the c channels, each filter sees the channels of its group alone. The result is
+    ``act(scale (input * w) + b)``; `scale` is a number, or a variable that holds one, float[] or float[1].
 
     Parameters `<name>.w` [filters, c / groups, kh, kw], Kaiming-normal unless `initializer` says otherwise, and `<name>.b` [filters],
     zeros; `weight` and `bias` take `ParameterOptions`. Raises ArgumentError, and ShapeError where the window does not fit.
@@ -74,7 +80,7 @@ def conv2d(
         y = ol.layer.conv2d(image, 16, 3, stride=2, padding=1, groups=2, act="relu")
     """
     how = {"stride": stride, "padding": padding, "dilation": dilation}
-    return _convolved(2, input, filters, size, how, groups, padding_mode, act, bias, initializer, weight, name)
+    return _convolved(2, input, filters, size, how, groups, padding_mode, act, scale, bias, initializer, weight, name)
 
 
 conv = conv2d
@@ -92,6 +98,7 @@ def conv3d(
     groups: int = 1,
     padding_mode: str = "zeros",
     act: Activation | None = None,
+    scale: float | Var = 1.0,
     bias: bool | Given = True,
     initializer: Rule | None = None,
     weight: Given | None = None,
@@ -102,7 +109,7 @@ def conv3d(
     y = ol.layer.conv3d(volume, 8, (1, 3, 3), padding="same")
     """
     how = {"stride": stride, "padding": padding, "dilation": dilation}
-    return _convolved(3, input, filters, size, how, groups, padding_mode, act, bias, initializer, weight, name)
+    return _convolved(3, input, filters, size, how, groups, padding_mode, act, scale, bias, initializer, weight, name)
 
 
 def _convolved(
@@ -114,6 +121,7 @@ def _convolved(
     groups: int,
     padding_mode: str,
     act: Activation | None,
+    scale: float | Var,
     bias: bool | Given,
     rule: Rule | None,
     weight: Given | None,
@@ -141,7 +149,13 @@ def _convolved(
         steps = {"stride": stride, "padding": before}
         if groups != 1 or dilation != (1,) * axes:
             steps |= {"dilation": dilation, "groups": groups}
-        return activate(_OPERATORS[axes](input, w, b, **steps, name=output_name(input.block.program, name)), act)
+        result = output_name(input.block.program, name)
+        if is_one(scale):
+            return activate(_OPERATORS[axes](input, w, b, **steps, name=result), act)
+        scaled = multiply(
+            _OPERATORS[axes](input, w, **steps), constant_like(scale, input, what=f"{kind}: scale"), name=result if b is None else None
+        )
+        return activate(scaled if b is None else add(scaled, reshape(b, shape=(filters, *(1,) * axes)), name=result), act)
 
 
 def _padding(

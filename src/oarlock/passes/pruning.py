@@ -9,7 +9,7 @@ from oarlock.ir.location import here
 from oarlock.ir.names import DRAWS, is_name
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
-from oarlock.ir.serialization import FORMAT_VERSION, build_program
+from oarlock.ir.serialization import program_desc, read_description
 from oarlock.ir.traversal import inner_blocks, needed_ops, walk
 from oarlock.ir.var import Var
 from oarlock.ir.verification import verify_ownership
@@ -38,13 +38,19 @@ def prune(program: Block, targets: Targets) -> Block: ...
 def prune(program: "wire.BlockDesc", targets: Targets) -> "wire.BlockDesc": ...
 
 
-def prune(program: "Program | Block | wire.BlockDesc", targets: Targets) -> "Program | Block | wire.BlockDesc":
+@overload
+def prune(program: "wire.ProgramDesc", targets: Targets) -> "wire.ProgramDesc": ...
+
+
+def prune(
+    program: "Program | Block | wire.BlockDesc | wire.ProgramDesc", targets: Targets
+) -> "Program | Block | wire.BlockDesc | wire.ProgramDesc":
     """A new program with only what `targets` need, variables of the main block, and what that keeps for later steps.
 
     The targets are a dict with their labels, or variables, or names.
 
-    Of the main block of a program it is that of the new program. Of a BlockDesc, one block without others inside it, it is a BlockDesc,
-    which can be sent to others; that is verified first.
+    Of the main block of a program it is that of the new program. Of a ProgramDesc it is a ProgramDesc, and of a BlockDesc, one block
+    without others inside it, a BlockDesc, which can be sent to others; a description is verified first.
 
     Before, with target `y`                    After
         h = linear(x, w)                           h = linear(x, w)
@@ -57,17 +63,20 @@ def prune(program: "Program | Block | wire.BlockDesc", targets: Targets) -> "Pro
     metrics count. Inputs, parameters
     and blocks that nothing needs any more go too; row splits stay with what they cut. `program` itself is not changed.
     Raises ArgumentError where `program` or `targets` are something else, ProgramError for a block inside another and for a label that no
-    file can hold, UndefinedVarError for a target of another program, or that is not there; VerifyError for a BlockDesc that is not legal,
-    and for a block that no op has.
+    file can hold, UndefinedVarError for a target of another program, or that is not there; VerifyError for a description that is not legal,
+    a BlockDesc that names blocks it does not hold among them, and for a block that no op has.
     """
-    if isinstance(program, wire.BlockDesc):
-        built = build_program(wire.ProgramFile(program=wire.ProgramDesc(version=FORMAT_VERSION, blocks=[program])))
+    if isinstance(program, wire.BlockDesc | wire.ProgramDesc):
+        built = read_description(program)
         typecheck(built, standard)
-        return prune(built, targets).main.compile()
+        kept = prune(built, targets)
+        return kept.main.compile() if isinstance(program, wire.BlockDesc) else program_desc(kept)
     if isinstance(program, Block):
         return prune(program_of_main(program, "prune"), targets).main
     if not isinstance(program, Program):
-        raise ArgumentError(f"prune takes a program, its main block or a BlockDesc, not {describe_value(program)}", location=here())
+        raise ArgumentError(
+            f"prune takes a program, its main block, a BlockDesc or a ProgramDesc, not {describe_value(program)}", location=here()
+        )
     verify_ownership(program)
     targets = require_targets(_labelled(program, targets))
     for var in targets.values():

@@ -1,5 +1,6 @@
 """How an operator is declared, and everything that follows from a declaration. No torch."""
 
+import oarlock.registry.new_op  # noqa: F401  it attaches `Block.new_op`
 from oarlock.old_names import OLD_REGISTRY_FUNCTIONS, renamed
 from oarlock.registry.case import Case, GradCheck, Rejects
 from oarlock.registry.catalogue import Catalogue, standard

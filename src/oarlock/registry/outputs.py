@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from oarlock.errors import ArgumentError, DTypeError, ProgramError, ShapeError
 from oarlock.ir.block import Block
+from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.names import is_name, require_user_name
 from oarlock.ir.var import Var
@@ -24,8 +25,9 @@ def define_outputs(
     """A variable of `block` for every output, of the type that was inferred.
 
     `wanted` gives, for some slots, what they are to define: a variable that is declared and not yet defined, whose type
-    must be the inferred one or unknown, or a name. The others are called `relu_0` where there is one, `lstm_0.h` where
-    there are several. Raises ArgumentError, ProgramError, ShapeError or DTypeError before anything is declared.
+    must be the inferred one or unknown, or a name. A float32 variable without a shape has no type yet. The others are
+    called `relu_0` where there is one, `lstm_0.h` where there are several. Raises ArgumentError, ProgramError, ShapeError or DTypeError
+    before anything is declared.
     """
     slots = operator.signature.outputs
     for slot in wanted:
@@ -95,7 +97,8 @@ def _require_fit(operator: Operator, slot: str, block: Block, items: Sequence[Va
                 given=[var.describe()],
                 op=operator.type,
             )
-        if var.shape is not None and (var.dtype is not type.dtype or var.shape != type.shape):
+        untyped = var.shape is None and var.dtype is DType.FLOAT32  # as `Block.new_var` declares what has no type yet
+        if not untyped and (var.dtype is not type.dtype or (var.shape is not None and var.shape != type.shape)):
             error = ShapeError if var.dtype is type.dtype else DTypeError
             raise error(
                 f'{operator.type}: "{var.name}" is declared {var.type_text}, where {type} follows from the inputs',

@@ -11,7 +11,8 @@ from oarlock.ir.block import Block
 from oarlock.ir.location import here
 from oarlock.ir.var import Var
 from oarlock.registry import Catalogue, require_legal, standard
-from oarlock.runtime.context import Context
+from oarlock.registry.signature import TensorType
+from oarlock.runtime.context import Context, name_of_scope
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.initialization import initial_value
 from oarlock.runtime.interpreter import Interpreter
@@ -20,7 +21,7 @@ from oarlock.runtime.place import Place, device_of, is_meta
 from oarlock.runtime.preparation import Values
 from oarlock.runtime.run_at_places import run_at_places
 from oarlock.runtime.scope import Scope
-from oarlock.runtime.value_check import check_found
+from oarlock.runtime.value_check import check_found, infer_shape
 
 __all__ = ["run_block"]
 
@@ -32,6 +33,7 @@ def run_block(
     begin: int | None = None,
     end: int | None = None,
     *,
+    keep_scopes: bool = False,
     check: bool = True,
     catalogue: Catalogue = standard,
 ) -> None:
@@ -40,6 +42,8 @@ def run_block(
     Ops read what `scope` or its parents hold, inputs included, and leave what they compute in `scope`, so a second
     call may go on where the first stopped. An input that carries its value is given it where there is none.
     `context` tells the place and whether this is training, without which nothing persistable is written; its own scope is not used.
+    The scopes of loops and branches are dropped when the minibatch is complete: when an inference run ends, and in training when the last
+    op of the block has run. With `keep_scopes` they stay, as children of `scope`.
     `Executor.run`, in contrast, runs what its fetches need, in a scope of its own. What the ops read of `scope` has its declared type;
     with `check`, so has what every op computes.
 
@@ -70,11 +74,34 @@ def run_block(
         require_not_elsewhere(block.program, scope, [var for var in block.program.persistables() if var in read])
     with torch.no_grad():
         run_at_places(Interpreter(catalogue, check=check), ops, scope, run)
+    if not keep_scopes and (last == len(block.ops) or not run.training):
+        _drop_scopes_inside(block, scope)
 
 
-def _run(block: Block, scope: Scope, context: Context | Place | None = None, begin: int | None = None, end: int | None = None) -> None:
+def _drop_scopes_inside(block: Block, scope: Scope) -> None:
+    """Drop the scopes that loops and branches of `block` have made in `scope`; its other children stay."""
+    made = {name_of_scope(inner, in_loop=in_loop) for op in block.ops for inner in op.blocks for in_loop in (False, True)}
+    for child in list(scope.children) if made else ():
+        if child.name in made:
+            child.drop()
+
+
+def _run(
+    block: Block,
+    scope: Scope,
+    context: Context | Place | None = None,
+    begin: int | None = None,
+    end: int | None = None,
+    *,
+    keep_scopes: bool = False,
+) -> None:
     """`ol.run_block`, as a method: run the ops [begin, end) of the block, every one of them, in `scope`, at a place or in a context."""
-    run_block(block, scope, _in_context(scope, context), begin, end)
+    run_block(block, scope, _in_context(scope, context), begin, end, keep_scopes=keep_scopes)
+
+
+def _infer_shape(block: Block, scope: Scope) -> dict[str, TensorType]:
+    """`ol.infer_shape`, as a method: the type that every variable of the block has on the values in `scope`, by name."""
+    return infer_shape(block, scope)
 
 
 def _eval(
@@ -108,3 +135,4 @@ def _in_context(scope: Scope, context: Context | Place | None) -> Context | None
 
 Block.run = _run  # type: ignore[attr-defined]
 Block.eval = _eval  # type: ignore[attr-defined]
+Block.infer_shape = _infer_shape  # type: ignore[attr-defined]

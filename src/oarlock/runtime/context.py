@@ -23,7 +23,7 @@ from oarlock.runtime.workers import Workers, current_workers
 from oarlock.tensor.dtype import to_torch
 from oarlock.tensor.stacks import Stack, brought
 
-__all__ = ["Context", "KernelContext", "draws_done"]
+__all__ = ["Context", "KernelContext", "draws_done", "name_of_scope"]
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,11 @@ class Context:
     def create_scope(self, name: str = "") -> Scope:
         """The first scope called `name` inside that of the run, made where there is none; without a name, always a new one."""
         return self.scope.find_or_create_scope(name)
+
+
+def name_of_scope(block: Block, *, in_loop: bool) -> str:
+    """Return the name of the scope that an op makes for its block: the name of the block, or of the loop whose trips have scopes inside."""
+    return block.name.partition(".")[0] if in_loop else block.name
 
 
 def draws_done(scope: Scope) -> int:
@@ -144,9 +149,9 @@ class KernelContext:
 
     def _enter(self, block: Block, trip: int | None) -> tuple[Scope, tuple[str, ...]]:
         if trip is None:
-            return self._renew(block.name), (block.name, *self._trips)
+            return self._renew(name_of_scope(block, in_loop=False)), (block.name, *self._trips)
         if self._loop is None:
-            self._loop = self._renew(block.name.partition(".")[0])
+            self._loop = self._renew(name_of_scope(block, in_loop=True))
         return self._loop.new_scope(str(trip)), (str(trip), self._loop.name, *self._trips)
 
     def _renew(self, name: str) -> Scope:

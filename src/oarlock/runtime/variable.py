@@ -11,6 +11,7 @@ import torch
 
 from oarlock.errors import ScopeError, UnsetVarError
 from oarlock.ir.dtype import DType
+from oarlock.ir.location import here
 from oarlock.ir.operation import Op
 from oarlock.registry.declaration import Operator
 from oarlock.runtime.value import of_dtype
@@ -25,7 +26,6 @@ __all__ = ["Lease", "State", "Variable"]
 _T = TypeVar("_T")
 _R = TypeVar("_R")
 _EMPTY = object()
-_BY_SCOPE = object()
 
 
 class State(Enum):
@@ -76,9 +76,10 @@ class Variable:
 
     __slots__ = ("__weakref__", "_estimated", "_exact", "_label", "_leases", "_own", "_scope", "held", "owner")
 
-    def __init__(self, token: object, scope: "Scope", label: str):
-        if token is not _BY_SCOPE:
-            raise ScopeError("only a scope makes a variable: scope.var(name)")
+    def __init__(self, *_: object, **__: object):
+        raise ScopeError("only a scope makes a variable: scope.var(name)", location=here())
+
+    def _begin(self, scope: "Scope", label: str) -> None:
         self._label = label  # for messages
         self._scope: weakref.ref[_Owner] = weakref.ref(scope)
         self.held: object = _EMPTY  # for a run that has a lease on it; others ask for the value
@@ -92,7 +93,9 @@ class Variable:
     @classmethod
     def _in_scope(cls, scope: "Scope", label: str) -> "Variable":
         """For `Scope` alone."""
-        return cls(_BY_SCOPE, scope, label)
+        made = cls.__new__(cls)
+        made._begin(scope, label)
+        return made
 
     def __copy__(self, *_: object) -> NoReturn:
         raise ScopeError(f'"{self._label}" belongs to its scope alone, and is not copied: scope.set(name, variable.value)')

@@ -83,7 +83,7 @@ def test_a_block_is_pruned_to_that_of_a_new_program(program):
     for wrong, given in ((None, "NoneType None"), (3, "int 3"), (ol.Net(program), "Net <Net of 4 ops>")):
         with pytest.raises(ol.ArgumentError) as raised:
             ol.prune(wrong, ["z"])
-        assert raised.value.message == f"prune takes a program, its main block or a BlockDesc, not {given}"
+        assert raised.value.message == f"prune takes a program, its main block, a BlockDesc or a ProgramDesc, not {given}"
 
 
 def test_a_block_inside_another_is_not_pruned_alone():
@@ -151,6 +151,6 @@ def test_eval_takes_names_of_the_program_that_is_being_written_or_is_given(progr
         ):
             with pytest.raises(ol.ArgumentError, match=f"^eval takes a variable or its name, or a list of them, not {given}\n"):
                 ol.eval(wrong, {"x": X}, program=program)
-        with pytest.raises(ol.ArgumentError, match="program is a program, its main block or a BlockDesc, not int 3"):
+        with pytest.raises(ol.ArgumentError, match="program is a program, its main block, a BlockDesc or a ProgramDesc, not int 3"):
             ol.eval("z", {"x": X}, program=3)
         assert ol.eval(("z",), {"x": X}, program=program.main)[0].tolist() == (-X * X).tolist()

@@ -16,14 +16,15 @@ with pd.Program() as program:
     loss = pd.layer.mean(y)
     pd.append_backward(loss)
 
-block = pd.Net(program.main.compile())  # Block(desc): its operators are made, and verified
+block = pd.Block(program.main.compile())
 scope = pd.Scope()
-block.create_variables(scope)
+net = pd.Net(block)  # CreateOperators: they are found, and types verified
+net.create_variables(scope)
 assert y.name in scope
 assert not scope.find_var(y.name).is_set
 with pytest.raises(pd.UnsetVarError, match="has no value"):
     block.run(scope)  # "operators and variables should be created first"
-block.init_variables(scope)
+net.init_variables(scope)
 scope.set("x", numpy.ones((5, 3), "float32"))
 assert block.infer_shape(scope)[y.name].shape == (5, 2)
 block.run(scope, pd.Context(scope, pd.CPUPlace()))

@@ -17,7 +17,7 @@ with pd.Program() as program:
 desc = program.main.compile()
 min_desc = pd.prune(desc, ["z"])
 assert [op.type for op in min_desc.ops] == ["square", "neg"]
-min_block = pd.Net(min_desc).block  # what a cluster is sent
+min_block = pd.Block(min_desc)  # what a cluster is sent
 scope = pd.Scope()
 scope.set("x", numpy.array([[1, 2]], "float32"))
 min_block.run(scope, pd.CPUPlace())

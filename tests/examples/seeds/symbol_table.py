@@ -13,7 +13,7 @@ assert inner.parent is table
 
 x = table.new_var("x", pd.DType.FLOAT32, ("n", 3))
 table.inputs.append(x)
-y = table.new_var(program.unique("var"), pd.DType.FLOAT32, ("n", 3))  # Var(""): a name of its own
+y = table.new_var("", pd.DType.FLOAT32, ("n", 3))  # Var(""): a name of its own
 named = table.new_op("relu", {"x": x}, {"y": y}, name="gate")
 unnamed = table.new_op("relu", {"x": y}, {"y": table.new_var("z", pd.DType.FLOAT32, ("n", 3))})
 assert unnamed.name

@@ -72,17 +72,21 @@ class NetBuilder:
         self._optimization = {"type": optimizer, "learning_rate": learning_rate}
         self.need_rebuild = True
 
-    def run(self, scope: Scope | None = None, context: Context | None = None, need_backward: bool = True) -> None:
+    def run(
+        self, scope: Scope | None = None, context: Context | None = None, need_backward: bool = True, *, keep_scopes: bool = False
+    ) -> None:
         """Run the whole net, or its forward ops alone, in `scope`; parameters that have no value there are initialised.
 
         What was asked for since the last run is built first, once. Without a `context`, a run with `need_backward` is
-        training. Raises ProgramError where nobody said what to differentiate, else what `Net.run` raises.
+        training. `keep_scopes` is that of `Net.run`. Raises ProgramError where there is nothing to differentiate, else what
+        `Net.run` raises.
         """
         chosen = scope if scope is not None else context.scope if context is not None else current_scope()
         if need_backward:
             self._build()
         init(self.net.program, chosen)
-        self.net.run(chosen, context or Context(chosen, training=need_backward), 0, None if need_backward else self.last_forward_op)
+        end = None if need_backward else self.last_forward_op
+        self.net.run(chosen, context or Context(chosen, training=need_backward), 0, end, keep_scopes=keep_scopes)
 
     @property
     def last_forward_op(self) -> int:

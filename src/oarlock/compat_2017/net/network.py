@@ -21,11 +21,11 @@ from oarlock.ir.block import Argument, Block
 from oarlock.ir.location import here
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
-from oarlock.ir.serialization import FORMAT_VERSION, build_program, read_program
+from oarlock.ir.serialization import read_description, read_program
 from oarlock.ir.var import Var
 from oarlock.optimizer import Optimizer
 from oarlock.passes.backward import append_backward
-from oarlock.passes.pruning import prune
+from oarlock.passes.pruning import program_of_main, prune
 from oarlock.proto import program_pb2 as wire
 from oarlock.registry import append_op, standard, typecheck
 from oarlock.registry.creator import describe_value
@@ -42,12 +42,13 @@ __all__ = ["Net", "require_vars_of"]
 class Net:
     """The ops of the main block of a program, and how to run them. It owns no variable: scopes do.
 
-    It is made of a program; of a description - a BlockDesc, a ProgramDesc, the bytes of a program - which is verified;
-    or of nothing, and then it has a new program. Raises VerifyError, FormatError, LimitError or UnknownOperatorError.
+    It is made of a program or its main block; of a description - a ProgramDesc, a BlockDesc without blocks inside it, the bytes of a
+    program - which is verified; or of nothing, and then it has a new program. Raises VerifyError, FormatError, LimitError or
+    UnknownOperatorError.
     An op's index is its place among the ops; it holds as long as ops are only appended.
     """
 
-    def __init__(self, source: "Program | wire.BlockDesc | wire.ProgramDesc | bytes | None" = None):
+    def __init__(self, source: "Program | Block | wire.BlockDesc | wire.ProgramDesc | bytes | None" = None):
         self.program = _program_of(source)
         self._pairs: list[tuple[Var, Var]] = []
 
@@ -161,13 +162,22 @@ class Net:
         """The types of all variables on what `scope` holds now: `ol.infer_shape`. It changes nothing."""
         return infer_block_shape(self.block, current_scope() if scope is None else scope)
 
-    def run(self, scope: Scope | None = None, context: Context | None = None, begin: int | None = None, end: int | None = None) -> None:
-        """Run the ops [begin, end), all of them unless said otherwise, in `scope`; leave their values there.
+    def run(
+        self,
+        scope: Scope | None = None,
+        context: Context | None = None,
+        begin: int | None = None,
+        end: int | None = None,
+        *,
+        keep_scopes: bool = False,
+    ) -> None:
+        """Run the ops [begin, end), by default all of them, in `scope`; leave their values there.
 
-        Without a scope it is that of `context`, else the current one. Raises what `ol.run_block` raises.
+        Without a scope it is that of `context`, else the current one. The scopes of loops and branches are dropped as `ol.run_block` drops
+        them, unless `keep_scopes` is True. Raises what `ol.run_block` raises.
         """
         chosen = scope if scope is not None else context.scope if context is not None else current_scope()
-        run_block(self.block, chosen, context, begin, end)
+        run_block(self.block, chosen, context, begin, end, keep_scopes=keep_scopes)
 
 
 def require_vars_of(program: Program, values: Iterable[object]) -> None:
@@ -188,12 +198,12 @@ def _program_of(source: object) -> Program:
         return Program()
     if isinstance(source, Program):
         return source
+    if isinstance(source, Block):
+        return program_of_main(source, "Net")
     if isinstance(source, bytes):
         program = read_program(source)
-    elif isinstance(source, wire.ProgramDesc):
-        program = build_program(wire.ProgramFile(program=source))
-    elif isinstance(source, wire.BlockDesc):
-        program = build_program(wire.ProgramFile(program=wire.ProgramDesc(version=FORMAT_VERSION, blocks=[source])))
+    elif isinstance(source, wire.ProgramDesc | wire.BlockDesc):
+        program = read_description(source)
     else:
         raise ArgumentError(f"a net is made of a program or of a description of one, not of {describe_value(source)}", location=here())
     typecheck(program, standard)
