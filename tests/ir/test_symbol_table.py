@@ -334,6 +334,40 @@ def test_readers_and_writers_are_computed_from_the_block():
     assert [op.type for op in y.readers] == []
 
 
+@pytest.mark.mission("A40")
+def test_readers_and_writers_are_found_in_the_blocks_inside_too():
+    """`outer` is read in a step inside a step, and in the gradient of that; by the loops themselves too, and by no op of a block beside."""
+    with ol.Program() as program:
+        outer = ol.layer.data("outer", shape=[2], batch=None)
+        pages = ol.layer.data("pages", shape=["m", 2], batch="t")
+        loop = ol.rnn()
+        with loop.step():
+            page = loop.step_input(pages)
+            inner = ol.rnn()
+            with inner.step():
+                product = ol.op.multiply(inner.step_input(page), outer, name="product")
+                inner.output(ol.op.add(product, outer))
+            loop.output(inner())
+        beside = ol.rnn()
+        with beside.step():
+            beside.output(ol.op.square(beside.step_input(pages)))
+        loop_op, beside_op = loop().op, beside().op
+    body = program.blocks[2]
+    assert body.path == "main/rnn_0.body/rnn_1.body"
+    assert [(op.type, op.block.path) for op in outer.readers if not op.blocks] == [("multiply", body.path), ("add", body.path)]
+    assert loop_op in outer.readers
+    assert beside_op not in outer.readers
+    assert product.readers == [body.ops[1]]
+    assert product.writers == [body.ops[0]]
+    with program:
+        ol.gradients([ol.op.reduce_sum(loop_op.writes[0])], [outer, pages])
+    there = {op.block.path for op in outer.readers if not op.blocks}
+    assert there == {body.path, "main/rnn_0@GRAD.body/rnn_1@GRAD.body"}
+    everywhere = [op for block in program.blocks for op in block.ops if {outer} & set(op.reads)]
+    assert len(outer.readers) == len(everywhere) > 4
+    assert set(outer.readers) == set(everywhere)
+
+
 @pytest.mark.mission("C30")
 def test_a_description_holds_data_and_never_an_operator_a_scope_or_a_step_net_to_trace(program):
     main = program.main

@@ -110,6 +110,90 @@ def test_the_example_of_the_document_has_the_gradients_of_eager_pytorch(x):
         agree(value, expected)
 
 
+# Blocks that are entered twice
+
+
+def entered_twice(first, second, how):
+    """Enter two blocks: one after the other, one in the other, or one after the other where both were asked for before."""
+    if how == "in turn":
+        with first():
+            pass
+        with second():
+            pass
+    elif how == "nested":
+        with first(), second():
+            pass
+    else:
+        earlier, later = first(), second()
+        with earlier:
+            pass
+        with later:
+            pass
+
+
+@pytest.mark.mission("B12")
+@pytest.mark.parametrize("side", ["true", "false"])
+@pytest.mark.parametrize("how", ["in turn", "nested", "asked for before"])
+def test_a_block_is_entered_once_and_what_it_returned_stays(side, how):
+    """The second one is refused where it is entered, whenever it was asked for, and nothing of the program changes."""
+    with ol.Program() as program:
+        x, ie = rows(shape=()), ol.ifelse()
+        with ie.true_block() if side == "false" else ie.false_block():
+            ie.output(-x)
+        block = {"true": ie.true_block, "false": ie.false_block}[side]
+        if how == "nested":
+            with pytest.raises(ol.ProgramError) as raised:
+                entered_twice(block, block, how)
+            assert raised.value.message in (f"ifelse: it has a {side} block already", "ifelse: its other block is open")
+            with block():  # what held the second one was discarded with it
+                ie.output(x * 2.0)
+        else:
+            earlier, later = block(), block()
+            with earlier:
+                ie.output(x * 2.0)
+            before = program.to_text(source=False)
+            with pytest.raises(ol.ProgramError) as raised, later if how == "asked for before" else block():
+                ie.output(x * 3.0)
+            assert raised.value.message == f"ifelse: it has a {side} block already"
+            assert raised.value.location.file.endswith("test_ifelse.py")
+            assert program.to_text(source=False) == before
+        y = ie(x > 0.0)
+        with pytest.raises(ol.ProgramError, match=f"^ifelse: it has a {side} block already\n"), block():
+            pass
+    assert len(program.blocks) == 3
+    doubled, negated = ([2.0], [3.0]) if side == "true" else ([-1.0], [-6.0])
+    assert run(program, {"x": numpy.array([1.0, -3.0])}, [y])[0].tolist() == [*doubled, *negated]
+
+
+@pytest.mark.parametrize("how", ["in turn", "nested", "asked for before"])
+def test_the_block_of_a_loop_is_entered_once(how):
+    for make, name in ((lambda x: ol.rnn(), "step"), (lambda x: ol.while_loop(ol.op.reduce_sum(x) > 0.0), "block")):
+        with ol.Program():
+            loop = make(rows(shape=()))
+            with pytest.raises(ol.ProgramError, match="^(rnn: it has a step block|while_loop: it has a body) already\n"):
+                entered_twice(getattr(loop, name), getattr(loop, name), how)
+
+
+def test_the_blocks_of_a_switch_are_entered_in_the_order_in_which_they_are_asked_for():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[], batch=None)
+        choice = ol.switch()
+        with choice.case(x > 0.0):
+            choice.output(x)
+        one, two, three = choice.case(x < -1.0), choice.case(lambda: x < -2.0), choice.default()
+        with one:
+            choice.output(-x)
+        blocks = len(program.blocks) - 1  # without the condition of a block that is never written
+        for late, part in ((two, "case_1"), (three, "default")):
+            with pytest.raises(ol.ProgramError, match=f"^switch: its block {part} was asked for before another block was written\n"), late:
+                pass
+        assert len(program.blocks) == blocks
+        with choice.default():
+            choice.output(x * 0.0)
+        y = choice()
+    assert [float(run(program, {"x": numpy.float32(value)}, [y])[0]) for value in (2.0, -2.0, -0.5)] == [2.0, 2.0, 0.0]
+
+
 # What a block sees
 
 

@@ -6,6 +6,7 @@ import pytest
 import oarlock as ol
 from oarlock.ir.traversal import walk
 from oarlock.registry import Catalogue
+from oarlock.runtime import preparation
 
 
 @pytest.fixture
@@ -57,6 +58,23 @@ def test_what_targets_need_is_found_once(counted, monkeypatch):
         executor.eval(program, [y], {"x": numpy.zeros(1, "float32")}, scope=ol.Scope())
     assert (len(asked), runs) == (1, ["y"] * 3)
     executor.eval(program, ["x"], {"x": numpy.zeros(1, "float32")}, scope=ol.Scope())
+    assert len(asked) == 2
+
+
+@pytest.mark.mission("B48", "B49")
+def test_a_block_and_ol_eval_find_what_targets_need_once(monkeypatch):
+    with ol.Program() as program:
+        y = ol.op.square(ol.layer.data("x", shape=[]), name="y")
+    scope, asked = ol.Scope(), []
+    scope["x"] = numpy.ones(1, "float32")
+    original = preparation.needed_ops
+    monkeypatch.setattr("oarlock.runtime.preparation.needed_ops", lambda ops, wanted: asked.append(wanted) or original(ops, wanted))
+    for _ in range(3):
+        program.main.eval([y], scope)
+        program.main.eval(y, scope, ol.CPUPlace())
+        ol.eval(y, context=ol.Context(scope))
+    assert len(asked) == 1
+    program.main.eval(["x", "y"], scope)
     assert len(asked) == 2
 
 

@@ -15,15 +15,13 @@ from oarlock.ir.var import Var
 from oarlock.passes.pruning import program_of_main
 from oarlock.proto import program_pb2 as wire
 from oarlock.registry.creator import describe_value
+from oarlock.runtime.block_run import executor_of
 from oarlock.runtime.context import Context
 from oarlock.runtime.current_scope import current_scope
-from oarlock.runtime.executor import Executor
 from oarlock.runtime.initialization import init
 from oarlock.runtime.paths import find_path
 
 __all__ = ["evaluate"]
-
-_executor = Executor()
 
 
 def evaluate(
@@ -50,7 +48,7 @@ def evaluate(
         )
     program = _program_of(program, chosen)
     context = context or Context(current_scope())
-    executor = _executor if context.place == _executor.place else Executor(context.place)
+    executor = executor_of(context.places, context.workers)
     scope = init(program, context.scope, only=_read_by(program, chosen))
     values = executor.eval(program, chosen, feed, scope=scope, training=bool(context.training))
     arrays = [numpy.asarray(value) for value in values]

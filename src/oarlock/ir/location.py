@@ -1,5 +1,6 @@
 """The user's own line, taken when a variable or an op is made."""
 
+import contextlib
 import linecache
 import os
 import sys
@@ -15,6 +16,7 @@ __all__ = ["Location", "here", "warn_here"]
 
 _LONGEST = 200  # letters, of which the longest take 800 bytes: `Limits.location_text_bytes` allows more
 _PACKAGE = f"{Path(__file__).resolve().parent.parent}{os.sep}"
+_CONTEXTLIB = contextlib.contextmanager.__code__.co_filename
 _COMMANDS = f"{_PACKAGE}cli{os.sep}"
 
 
@@ -60,9 +62,13 @@ def warn_here(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def _is_ours(frame: FrameType) -> bool:
-    """Whether code of this package runs in `frame`, or what Python has made for a class of its own: the `__init__` of a dataclass."""
+    """Whether code of this package runs in `frame`, or code of Python's that it uses: `__init__` of a dataclass, entry of a `with`."""
     filename = frame.f_code.co_filename
-    return filename.startswith(_PACKAGE) or (filename == "<string>" and frame.f_globals.get("__name__", "").startswith("oarlock."))
+    return (
+        filename.startswith(_PACKAGE)
+        or filename == _CONTEXTLIB
+        or (filename == "<string>" and frame.f_globals.get("__name__", "").startswith("oarlock."))
+    )
 
 
 @lru_cache(maxsize=4096)

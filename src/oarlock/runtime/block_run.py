@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy
 import torch
@@ -22,8 +23,9 @@ from oarlock.runtime.preparation import Values
 from oarlock.runtime.run_at_places import run_at_places
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.value_check import check_found, infer_shape
+from oarlock.runtime.workers import Workers
 
-__all__ = ["run_block"]
+__all__ = ["executor_of", "run_block"]
 
 
 def run_block(
@@ -125,8 +127,14 @@ def _eval(
         )
     run = _in_context(scope, context) or Context(scope)
     chosen = [targets] if isinstance(targets, Var | str) else targets
-    values = Executor(run.places).eval(block.program, chosen, feed, scope=scope, training=bool(run.training))
+    values = executor_of(run.places, run.workers).eval(block.program, chosen, feed, scope=scope, training=bool(run.training))
     return values[0] if isinstance(targets, Var | str) else values
+
+
+@lru_cache(maxsize=8)
+def executor_of(places: tuple[Place, ...], workers: Workers) -> Executor:
+    """Return the executor by which `Block.eval` and `ol.eval` compute at these places: the ops that some targets need are found once."""
+    return Executor(places, workers=workers)
 
 
 def _in_context(scope: Scope, context: Context | Place | None) -> Context | None:

@@ -87,18 +87,15 @@ class IfElse:
         """The block of the other rows; as `true_block`."""
         return self._write(False)
 
-    def _write(self, holds: bool) -> AbstractContextManager[None]:
+    @contextmanager
+    def _write(self, holds: bool) -> Iterator[None]:
         name = "true" if holds else "false"
         if holds in self._sides or self._open is not None or self._called:
             problem = f"it has a {name} block already" if holds in self._sides or self._called else "its other block is open"
             raise ProgramError(f"ifelse: {problem}", location=here())
         require_same_block(current_block(), self._around, f"ifelse.{name}_block")
-        return self._write_side(holds, f"{self._stem}.{name}")
-
-    @contextmanager
-    def _write_side(self, holds: bool, name: str) -> Iterator[None]:
         try:
-            with open_block(name, self._around) as block:
+            with open_block(f"{self._stem}.{name}", self._around) as block:
                 self._open = self._sides[holds] = _Side(block)
                 yield
         except BaseException:

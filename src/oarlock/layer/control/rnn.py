@@ -16,7 +16,7 @@ still has a word, nothing is padded, and `states` is float[words.t 64], ragged a
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 from oarlock.errors import ArgumentError, ProgramError, ShapeError
@@ -69,16 +69,11 @@ class Recurrence:
         self._open = False
         self._called = False
 
-    def step(self) -> AbstractContextManager[None]:
-        """The block of one step. Raises ProgramError when opened a second time; an exception inside discards it."""
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """The block of one step. Raises ProgramError when entered a second time; an exception inside discards it."""
         if self._body is not None:
             raise ProgramError("rnn: it has a step block already", location=here())
-        return self._write_step()
-
-    stepnet = step
-
-    @contextmanager
-    def _write_step(self) -> Iterator[None]:
         self._around = current_block()
         _writing.set((*_writing.get(), self))
         try:
@@ -94,6 +89,8 @@ class Recurrence:
             if self._body is not None:
                 self._body.stand_in = None
             _writing.set(_writing.get()[:-1])
+
+    stepnet = step
 
     def _forget(self) -> None:
         """As if no step had been written."""

@@ -73,18 +73,18 @@ class Switch:
     def default(self) -> AbstractContextManager[None]:
         """The block that runs where no condition holds. Raises ProgramError where there is one. An exception inside discards it."""
         self._require_writable("default")
-        return self._write(None, None, "default")
+        return self._write(None, None, "default", len(self._cases))
 
     def _write_case(self, condition: Var | Callable[[], Var], part: str) -> AbstractContextManager[None]:
         self._require_writable(part)
         if isinstance(condition, Var) or not callable(condition):
-            return self._write(as_scalar(condition, self._kind), None, part)
+            return self._write(as_scalar(condition, self._kind), None, part, len(self._cases))
         _require_function(condition, self._kind, "a condition")
         if not self._cases:
-            return self._write(as_scalar(condition(), self._kind), None, part)
+            return self._write(as_scalar(condition(), self._kind), None, part, 0)
         with open_block(f"{self._stem}.{part}_condition", self._around) as test:
             test.outputs = [as_scalar(condition(), self._kind)]
-        return self._write(None, test, part)
+        return self._write(None, test, part, len(self._cases))
 
     def _require_writable(self, part: str) -> None:
         if self._called:
@@ -98,10 +98,18 @@ class Switch:
         require_same_block(current_block(), self._around, f"{self._kind}.{part}")
 
     @contextmanager
-    def _write(self, condition: Var | None, test: Block | None, part: str) -> Iterator[None]:
+    def _write(self, condition: Var | None, test: Block | None, part: str, position: int) -> Iterator[None]:
+        entered = False
         try:
+            self._require_writable(part)
+            if position != len(self._cases):
+                raise ProgramError(
+                    f"{self._kind}: its block {part} was asked for before another block was written",
+                    location=here(),
+                    hint="enter each block in the `with` that asks for it",
+                )
             with open_block(f"{self._stem}.{part}", self._around) as block:
-                self._open = _Case(block, condition, test)
+                self._open, entered = _Case(block, condition, test), True
                 yield
             self._cases.append(self._open)
         except BaseException:
@@ -109,7 +117,8 @@ class Switch:
                 self._around.program.discard_block(test)
             raise
         finally:
-            self._open = None
+            if entered:
+                self._open = None
 
     def output(self, *values: Var) -> None:
         """Output `values`. All blocks return the same types."""
@@ -215,7 +224,7 @@ def cond(condition: Var, true: Callable[[], Written], false: Callable[[], Writte
         _require_function(function, "cond", "a block")
     choice = Switch("cond")
     _write_function(choice, choice._write_case(condition, "true"), true)
-    _write_function(choice, choice._write(None, None, "false"), false)
+    _write_function(choice, choice._write(None, None, "false", 1), false)
     return choice()
 
 

@@ -10,7 +10,7 @@ y_at_the_end, every_y = loop()
 """
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 
 from oarlock.errors import ArgumentError, ProgramError, ShapeError
 from oarlock.ir.block import Block
@@ -47,15 +47,12 @@ class WhileLoop:
         self._carried: dict[Var, Var] = {}  # a variable outside -> its value after a trip
         self._outputs: list[Var] = []
 
-    def block(self) -> AbstractContextManager[None]:
-        """The body. Raises ProgramError when opened a second time; an exception inside discards it."""
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """The body. Raises ProgramError when entered a second time; an exception inside discards it."""
         if self._body is not None:
             raise ProgramError("while_loop: it has a body already", location=here())
         require_same_block(current_block(), self._around, "while_loop.block")
-        return self._write_body()
-
-    @contextmanager
-    def _write_body(self) -> Iterator[None]:
         program = self._around.program
         try:
             with open_block(f"{program.unique('while')}.body", self._around) as body:
