@@ -6,6 +6,7 @@ import numpy
 import pytest
 
 import oarlock as ol
+from oarlock.ir.serialization import program_desc
 from oarlock.proto import program_pb2 as wire
 from oarlock.registry import append_op, parse_program, typecheck
 
@@ -207,6 +208,56 @@ def test_a_block_is_variables_and_ops_whose_slots_hold_names_and_whose_attribute
     assert stacked.tolist() == [[1, 1], [2, 2], [3, 3]]
 
 
+@pytest.mark.mission("B27")
+def test_a_step_net_in_a_step_net_and_the_pairs_of_its_memories_are_in_the_file():
+    """Whatever form it went through, the loop starts, goes on and ends as before: two memories of one type, backwards, and its gradient."""
+    with ol.Program() as program:
+        pages = ol.layer.data("pages", shape=["m"], batch="t")
+        starts = [ol.layer.data(name, shape=[], batch=None) for name in ("one", "two")]
+        outer = ol.rnn()
+        with outer.step():
+            page = outer.step_input(pages)
+            carried = [outer.memory(init=start) for start in starts]
+            inner = ol.rnn(reverse=True)
+            with inner.step():
+                line = inner.step_input(page)
+                memories = [inner.memory(init=outer.previous_memory(memory)) for memory in carried]
+                first, second = map(inner.previous_memory, memories)
+                inner.update_memory(memories[0], second - line)
+                inner.update_memory(memories[1], first * 2.0)
+                inner.output(first)
+            rows = inner()
+            for memory, own in zip(carried, memories, strict=True):
+                outer.update_memory(memory, inner.final_memory(own))
+            outer.output(rows)
+        stacked = outer()
+        final = ol.op.add(outer.final_memory(carried[0]) * 3.0, outer.final_memory(carried[1]), name="final")
+        gradients = ol.gradients([final], [pages, *starts])
+    names = [stacked.name, "final", *(var.name for var in gradients)]
+    feed = {"pages": numpy.array([[1, 2, 3], [4, 5, 6]], "float32"), "one": 10.0, "two": 20.0}
+    first, second, expected = 10.0, 20.0, []
+    for page in feed["pages"]:
+        rows = []
+        for line in page[::-1]:
+            rows.insert(0, first)
+            first, second = second - line, first * 2.0
+        expected.append(rows)
+    text = program.to_text(source=False)
+    forms = (
+        ol.Program.from_bytes(program.to_bytes()),
+        parse_program(text),
+        program.clone(),
+        ol.Block(wire.ProgramDesc.FromString(program_desc(program).SerializeToString())).program,
+    )
+    hoped = ol.Executor().run(program, feed, names, scope=ol.Scope())
+    assert (hoped[0].tolist(), float(hoped[1])) == (expected, 3.0 * first + second)
+    for read in forms:
+        assert read.to_text(source=False) == text
+        for interpret in (False, True):
+            found = ol.Executor(interpret=interpret).run(read, feed, names, scope=ol.Scope())
+            assert [value.tolist() for value in found] == [value.tolist() for value in hoped]
+
+
 @pytest.mark.mission("B39")
 def test_what_is_not_declared_is_refused_and_what_is_declared_is_checked(program):
     main = program.main
@@ -227,6 +278,31 @@ def test_what_is_not_declared_is_refused_and_what_is_declared_is_checked(program
     undeclared = program.to_bytes(source=False).replace(b"wrong", b"wring", 1)
     with pytest.raises(ol.VerifyError, match='^main, op 0 .relu.: "wrong" is not declared here or in a block around it$'):
         ol.Program.from_bytes(undeclared)
+
+
+@pytest.mark.mission("B39")
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda relu: setattr(relu.vars[1], "dtype", wire.INT64), r'"y" is declared int64\[n, 3\], where float32\[n, 3\] follows'),
+        (lambda relu: relu.vars[1].shape.sizes.pop(), r'"y" is declared float32\[n\], where float32\[n, 3\] follows'),
+        (lambda relu: setattr(relu.ops[0], "type", "greater"), 'it has no output slot "y"|input slot "y" is missing'),
+        (lambda relu: setattr(relu.ops[0].inputs[0], "name", "a"), 'it has no input slot "a"'),
+        (lambda relu: relu.ops[0].outputs[0].ClearField("vars"), 'output slot "y" takes one variable, not 0'),
+        (lambda relu: relu.ops[0].ClearField("inputs"), 'input slot "x" is missing'),
+        (lambda relu: relu.ops[0].attributes.add(name="slope", float=1.0), "no attribute or input slope"),
+    ],
+    ids=["dtype", "shape", "operator", "slot", "no output", "no input", "attribute"],
+)
+def test_an_op_that_its_operator_would_not_have_made_is_refused_before_anything_runs(damage, message):
+    with ol.Program() as program:
+        ol.op.relu(ol.layer.data("x", shape=[3]), name="y")
+    desc = program.main.compile()
+    ol.Net(desc)
+    damage(desc)
+    for take in (ol.Net, lambda desc: ol.prune(desc, ["y"]), lambda desc: ol.Block(desc).run(ol.Scope())):
+        with pytest.raises(ol.VerifyError, match=rf"^main, op 0 .(relu|greater).: ({message})"):
+            take(desc)
 
 
 @pytest.mark.mission("B40")

@@ -360,6 +360,7 @@ def test_a_role_is_one_of_four():
     refuse(change, "main, op 1 (reduce_sum): role 4 does not exist")
 
 
+@pytest.mark.mission("B39")
 def test_an_argument_is_declared():
     def change(program):
         program.blocks[0].ops[1].inputs[0].vars[0] = "nothing"
@@ -367,6 +368,7 @@ def test_an_argument_is_declared():
     refuse(change, 'main, op 1 (reduce_sum): "nothing" is not declared here or in a block around it')
 
 
+@pytest.mark.mission("B39")
 def test_an_argument_is_not_found_in_a_block_inside():
     def change(program):
         program.blocks[0].ops[1].inputs[0].vars[0] = "total"
@@ -381,6 +383,7 @@ def test_an_input_of_a_block_is_declared_there():
     refuse(change, 'main/rnn_0.body: an input is "w", which the block does not declare')
 
 
+@pytest.mark.mission("B39")
 def test_an_output_of_a_block_is_declared():
     def change(program):
         program.blocks[1].outputs[0] = "nothing"

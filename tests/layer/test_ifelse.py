@@ -326,6 +326,57 @@ def test_sequences_of_any_length_are_seen_whole():
     assert run(program, feed, [y])[0].tolist() == [[6.0, 6.0], [-1.0, 0.0]]
 
 
+@pytest.mark.mission("B15")
+@pytest.mark.parametrize("column", [False, True])
+def test_every_output_is_merged_row_by_row_in_the_order_in_which_it_was_returned(column):
+    """Three outputs of three types, whose rows come from either block; the condition is computed after the blocks were written."""
+    with ol.Program() as program:
+        x = rows()
+        ie = ol.ifelse()
+        with ie.true_block():
+            ie.output(x * 10.0)
+            ie.output(ol.op.cast(ol.op.reduce_sum(x, axis=1), dtype="int64"), x > 0.0)
+        with ie.false_block():
+            ie.output(-x, ol.op.cast(ol.op.reduce_sum(x, axis=1), dtype="int64") * 100, x < 0.0)
+        condition = ol.op.reduce_sum(x, axis=1, keepdim=column) > 0.0
+        outputs = ie(condition)
+    assert [var.type_text for var in outputs] == ["float64[n, 2]", "int64[n]", "bool[n, 2]"]
+    array = numpy.array([[1.0, 2.0], [-1.0, -3.0], [0.0, 5.0], [-4.0, 1.0], [2.0, -1.0]])
+    takes = array.sum(1) > 0
+    hoped = [
+        numpy.where(takes[:, None], array * 10, -array),
+        numpy.where(takes, array.sum(1), array.sum(1) * 100).astype("int64"),
+        numpy.where(takes[:, None], array > 0, array < 0),
+    ]
+    for chosen in (slice(None), takes, ~takes, slice(0, 0)):
+        for value, expected in zip(run(program, {"x": array[chosen]}, outputs), hoped, strict=True):
+            assert (value.dtype, value.tolist()) == (expected.dtype, expected[chosen].tolist())
+
+
+@pytest.mark.mission("B15")
+def test_blocks_whose_outputs_do_not_agree_are_refused_when_the_condition_is_given():
+    with ol.Program() as program:
+        x = rows()
+        c = ol.op.reduce_sum(x, axis=1) > 0.0
+        total = ol.op.reduce_sum(x, axis=1)
+        for true, false, message in (
+            ([x, x], [x], "ifelse: the true block returns 2 values, the false block 1"),
+            ([x], [], "ifelse: the true block returns 1 value, the false block none"),
+            ([], [x], "ifelse: the true block returns no values, the false block 1"),
+            (
+                [x, x],
+                [x, ol.op.cast(x, dtype="float32")],
+                "ifelse: output 1 is float64[n.true, 2] from the true block but float32[n.false, 2]",
+            ),
+            ([x, x], [x, total], "ifelse: output 1 is float64[n.true, 2] from the true block but float64[n.false]"),
+            ([total], [x], "ifelse: output 0 is float64[n.true] from the true block but float64[n.false, 2]"),
+        ):
+            with pytest.raises((ol.ProgramError, ol.ShapeError)) as raised:
+                split(c, lambda ie, true=true: true, lambda ie, false=false: false)
+            assert raised.value.message.startswith(message)
+            assert len(program.blocks) == 1
+
+
 # Rows that took the other block
 
 

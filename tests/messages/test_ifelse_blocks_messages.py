@@ -1,6 +1,9 @@
 """The messages for blocks of `ol.ifelse` written in another way: the whole text, of which line 1 is the first of `model.py`."""
 
+import pytest
 
+
+@pytest.mark.mission("B12")
 def test_a_second_true_block(require):
     require(
         """
@@ -72,6 +75,7 @@ def test_the_rows_of_a_number(require):
     )
 
 
+@pytest.mark.mission("B12")
 def test_a_block_that_is_missing(require):
     require(
         """
@@ -92,6 +96,7 @@ def test_a_block_that_is_missing(require):
     )
 
 
+@pytest.mark.mission("B15")
 def test_blocks_that_return_different_numbers_of_values(require):
     require(
         """
@@ -115,6 +120,7 @@ def test_blocks_that_return_different_numbers_of_values(require):
     )
 
 
+@pytest.mark.mission("B15")
 def test_blocks_that_hand_nothing_out(require):
     require(
         """
@@ -181,6 +187,7 @@ def test_a_condition_that_is_no_variable(require):
     )
 
 
+@pytest.mark.mission("B15")
 def test_an_ifelse_that_is_closed_twice(require):
     require(
         """

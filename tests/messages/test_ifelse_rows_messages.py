@@ -1,5 +1,7 @@
 """The messages for rows that do not fit an `ol.ifelse`: the whole text, of which line 1 is the first of `model.py`."""
 
+import pytest
+
 
 def test_rows_of_a_square(require):
     require(
@@ -24,6 +26,7 @@ def test_rows_of_a_square(require):
     )
 
 
+@pytest.mark.mission("B15")
 def test_rows_of_different_dtypes(require):
     require(
         """
@@ -48,6 +51,7 @@ def test_rows_of_different_dtypes(require):
     )
 
 
+@pytest.mark.mission("B15")
 def test_rows_of_different_widths(require):
     require(
         """

@@ -96,6 +96,68 @@ def test_one_program_runs_in_many_scopes_that_share_nothing_but_what_is_above_th
         executor.run(program, FEED)
 
 
+def run_by_net(program, scope):
+    ol.Net(program).run(scope, ol.Context(scope, training=True))
+
+
+def run_by_step(program, scope):
+    ol.Executor().prepare(program, scope=scope)({"x": FEED["x"]})
+
+
+@pytest.mark.mission("A2")
+@pytest.mark.parametrize(
+    "run",
+    [
+        run_by_net,
+        lambda program, scope: program.main.run(scope, ol.Context(scope, training=True)),
+        lambda program, scope: ol.run_block(program.main, scope, ol.Context(ol.Scope(), training=True)),  # that of a context is not used
+        lambda program, scope: ol.Executor(interpret=True).run(program, FEED, scope=scope),
+        lambda program, scope: ol.Executor().run(program, FEED, scope=scope),
+        run_by_step,
+    ],
+    ids=["net", "block", "run_block", "interpreter", "executor", "step"],
+)
+def test_whatever_runs_a_program_reads_and_writes_the_scope_that_it_is_given(run):
+    """Runs over one scope share its state; runs over two share what is above both, and the current scope takes no part."""
+    program = small_program()
+    above, apart = ol.init(program, ol.Scope()), ol.init(program, ol.Scope())
+    start = {name: above[name].clone() for name in ("fc_0.w", "fc_0.b")}
+    first, second = above.new_scope(), above.new_scope()
+    for scope in (first, second, apart):
+        scope["x"] = FEED["x"]
+    with ol.scope.guard(ol.Scope()) as current:
+        run(program, first)
+        run(program, second)
+        run(program, apart)
+        assert list(current) == []
+    for scope, steps in ((above, 2), (apart, 1)):
+        assert int(scope["@STEP"]) == steps
+        for name, expected in zip(("fc_0.w", "fc_0.b"), after_steps(program, start, steps), strict=True):
+            assert torch.allclose(scope[name], expected, rtol=1e-6)
+    for child in (first, second):
+        assert not {"fc_0.w", "fc_0.b", "@STEP"} & set(child)
+
+
+@pytest.mark.mission("A2")
+def test_a_run_without_a_scope_is_refused():
+    """But at the front end, where it is the current one: `Net.run`, `ol.eval`, `ol.train`."""
+    program = small_program()
+    for run in (
+        lambda: ol.Executor().run(program, FEED),
+        lambda: ol.Executor().eval(program, ["cost"], FEED),
+        lambda: ol.Executor().prepare(program),
+        lambda: ol.run_block(program.main),
+        lambda: program.main.run(),
+        lambda: program.main.eval(["cost"]),
+        lambda: program.main.infer_shape(),
+        lambda: ol.run_block(program.main, None),
+        lambda: ol.Executor().run(program, FEED, scope=None),
+        lambda: ol.Context(None),
+    ):
+        with pytest.raises(TypeError, match="scope"):
+            run()
+
+
 @pytest.mark.mission("A3", "C25")
 def test_a_scope_takes_values_as_they_are_whatever_their_device_and_keeps_no_program_alive():
     scope = ol.Scope()
@@ -518,6 +580,49 @@ def test_a_scope_is_filled_from_a_program():
     assert ol.init(program, scope)["fc_0.w"] is kept
 
 
+@pytest.mark.mission("A37")
+def test_a_scope_gets_variables_from_a_description_and_then_first_values():
+    """First without values, each of the block; then the parameters and the state, by their initializers, where they have none."""
+    array = np.array([[1.5, -2.0], [0.25, 3.0], [4.0, 0.5]], "float32")
+    with ol.Program(seed=9) as program:
+        x = ol.layer.data("x", shape=[3])
+        y = ol.layer.fc(
+            x,
+            2,
+            name="given",
+            initializer=ol.initializer.array(array),
+            bias=ol.layer.ParameterOptions(initializer=ol.initializer.constant(0.75)),
+        )
+        z = ol.layer.fc(y, 200, name="drawn", bias=False, initializer=ol.initializer.uniform(-0.5, 0.25))
+        ol.optimizer.Momentum(0.125).minimize(ol.layer.mean(z))
+    for net in (ol.Net(program.main.compile()), ol.Net(program)):
+        around = ol.Scope()
+        around["given.b"] = np.array([7.0, 8.0], "float32")
+        scope = around.new_scope()
+        scope["x"] = np.ones((1, 3), "float32")
+        assert net.create_variables(scope) is None
+        assert set(scope) == set(program.main.vars) - {"given.b"}, "what persists and is there already is not hidden"
+        assert {name for name in scope if scope.find_var(name).is_set} == {"x"}, "and no value is lost"
+        kept = scope.find_var("drawn.w")
+        assert net.init_variables(scope) is None
+        assert {name for name in scope if scope.find_var(name).is_set} == {"x", *(var.name for var in program.persistables())} - {"given.b"}
+        assert scope.find_var("drawn.w") is kept
+        assert scope["given.w"].tolist() == array.tolist()
+        assert scope["given.b"].tolist() == [7.0, 8.0]
+        assert -0.5 <= float(scope["drawn.w"].min()) < -0.45 < 0.2 < float(scope["drawn.w"].max()) < 0.25
+        assert float(next(scope[name] for name in scope if name.endswith("learning_rate"))) == 0.125
+        assert all(not scope[name].any() for name in scope if name.endswith(("velocity", "@STEP")) and scope.find_var(name).is_set)
+        scope["given.w"] = array * 2
+        net.init_variables(scope)
+        assert scope["given.w"].tolist() == (array * 2).tolist(), "what has a value keeps it"
+        alone = ol.Scope()
+        net.init_variables(alone)
+        assert alone["given.b"].tolist() == [0.75, 0.75]
+    assert torch.equal(ol.init(program, ol.Scope())["drawn.w"], scope["drawn.w"])
+    with pytest.raises(ol.ArgumentError):
+        ol.Scope(ol.CPUPlace())
+
+
 @pytest.mark.mission("A40")
 def test_readers_and_writers_are_computed_from_the_block():
     main = small_program().main
@@ -619,6 +724,45 @@ def test_batch_norm_takes_its_batch_in_a_run_that_trains_and_else_what_it_has_se
     np.testing.assert_allclose(run(False)[0], expected, rtol=1e-4)
     np.testing.assert_allclose(executor.run(kept, {"x": x}, ["y"], scope=scope)[0], expected, rtol=1e-4)
     assert scope["norm.mean"].tolist() == mean.tolist() == [0.5, 10.0]
+
+
+@pytest.mark.mission("F21")
+@pytest.mark.parametrize("run", ["executor", "interpreter", "step", "net", "block"])
+def test_the_flag_of_a_run_decides_whether_updates_are_made_and_a_program_with_updates_trains_by_default(run):
+    """And nothing is created by it: the ops are the same after every run. Without updates in the program, the default is not to train."""
+    with ol.Program(seed=3) as program:
+        x = ol.layer.data("x", shape=[3])
+        y = ol.layer.dropout(ol.layer.fc(x, 50, name="fc", initializer=ol.initializer.constant(1.0)), rate=0.5, name="dropped")
+        cost = ol.layer.mean(y)
+    plain = program.clone()
+    with program:
+        ol.optimizer.SGD(0.5).minimize(cost)
+    feed = {"x": np.ones((4, 3), "float32")}
+
+    def ran(program, training):
+        """The rows after dropout, and the scope."""
+        scope = ol.init(program, ol.Scope())
+        before, fetch = program.to_bytes(), [y.name]
+        if run in ("executor", "interpreter"):
+            (value,) = ol.Executor(interpret=run == "interpreter").run(program, feed, fetch, scope=scope, training=training)
+        elif run == "step":
+            (value,) = ol.Executor().prepare(program, fetch, scope=scope, training=training)(feed)
+        else:
+            scope["x"] = feed["x"]
+            context = None if training is None else ol.Context(scope, training=training)
+            (ol.Net(program) if run == "net" else program.main).run(scope, context)
+            value = scope[y.name].numpy()
+        assert program.to_bytes() == before
+        return set(np.unique(value)), scope
+
+    for training in (False, True, None):
+        trains = training is not False
+        values, scope = ran(program, training)
+        assert values == ({0.0, 6.0} if trains else {3.0})
+        assert (int(scope["@STEP"]), bool((scope["fc.w"] == 1.0).all())) == ((1, False) if trains else (0, True))
+        values, scope = ran(plain, training)
+        assert values == ({0.0, 6.0} if training else {3.0})
+        assert bool((scope["fc.w"] == 1.0).all())
 
 
 @pytest.mark.mission("F8", "C28")

@@ -114,6 +114,7 @@ def test_adding_an_op_infers_its_shapes_and_returns_its_place():
     assert net.desc == before
 
 
+@pytest.mark.mission("N12")
 def test_an_index_stays_while_ops_are_appended_and_updates_stay_last():
     net, cost = regression()
     places = {op: index for index, op in enumerate(net)}
@@ -180,6 +181,65 @@ def test_an_error_names_the_op_and_the_line_and_nothing_is_returned():
         net.run(scope)
     assert refused.value.location.text.startswith("cost = ol.layer.softmax_with_cross_entropy(")
     assert refused.value.op == cost.op.type
+
+
+def refusing():
+    """A net whose label may be no class: in the main block, in a step of a loop, and in the gradient of each."""
+    net = ol.Net()
+    with net.program:
+        logits = ol.layer.data("logits", shape=["n", 3], batch="t")
+        label = ol.layer.data("label", shape=["n"], dtype="int64", batch="t")
+        loop = ol.rnn()
+        with loop.step():
+            loop.output(ol.layer.cross_entropy(loop.step_input(logits), loop.step_input(label)))  # in the step
+        cost = ol.op.reduce_sum(loop())
+    net.add_backward_ops(cost)
+    return net, cost
+
+
+@pytest.mark.mission("N8", "C23")
+@pytest.mark.parametrize("run", ["net", "block", "executor", "interpreter", "step", "eval"])
+def test_every_way_to_run_raises_an_error_with_the_op_and_the_line_that_wrote_it(run):
+    """Of an op in a step too. What came before the op is there, and nothing is returned that could be overlooked."""
+    net, cost = refusing()
+    feed = {"logits": numpy.zeros((2, 1, 3), "float32"), "label": numpy.array([[0], [5]])}
+    scope = ol.Scope()
+    for name, value in feed.items():
+        scope[name] = value
+    runs = {
+        "net": lambda: net.run(scope),
+        "block": lambda: net.block.run(scope),
+        "executor": lambda: ol.Executor().run(net.program, feed, [cost], scope=ol.Scope()),
+        "interpreter": lambda: ol.Executor(interpret=True).run(net.program, feed, [cost], scope=ol.Scope()),
+        "step": lambda: ol.Executor().prepare(net.program, [cost], scope=ol.Scope())(feed),
+        "eval": lambda: net.block.eval(cost, scope),
+    }
+    with pytest.raises(ol.KernelError) as raised:
+        runs[run]()
+    assert raised.value.op == "softmax_with_cross_entropy"
+    assert raised.value.location.text.endswith("# in the step")
+    assert raised.value.location.file.endswith("test_network.py")
+
+
+@pytest.mark.mission("N8")
+@pytest.mark.parametrize("fault", ["no value", "shape", "dtype"])
+def test_an_op_that_cannot_run_is_named_with_its_line_whatever_is_wrong(fault):
+    net = ol.Net()
+    with net.program:
+        x = ol.layer.data("x", shape=[2])
+        y = ol.layer.data("y", shape=[2])
+        ol.op.neg(x, name="before")
+        ol.op.add(x, y, name="z")
+    scope = ol.Scope()
+    scope["x"] = numpy.ones((3, 2), "float32")
+    if fault != "no value":
+        scope["y"] = numpy.ones((3, 2) if fault == "dtype" else (4, 2), "float64" if fault == "dtype" else "float32")
+    errors = {"no value": ol.UnsetVarError, "shape": ol.ShapeError, "dtype": ol.DTypeError}
+    with pytest.raises(errors[fault], match='"y"') as raised:
+        net.run(scope)
+    line = 'ol.op.add(x, y, name="z")' if fault == "no value" else 'y = ol.layer.data("y", shape=[2])'
+    assert raised.value.location.text == line
+    assert (raised.value.op == "add") == (fault == "no value")
 
 
 @pytest.mark.mission("N9")

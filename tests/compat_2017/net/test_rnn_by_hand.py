@@ -66,6 +66,47 @@ def test_one_scope_more_than_there_are_states_and_parameters_found_around_them(s
     assert sorted(default_scope) == ["step.b", "step.w"]
 
 
+@pytest.mark.mission("E17")
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("steps", [3, 1, 0])
+def test_the_operator_has_a_scope_for_each_step_with_a_slice_that_shares_the_storage_of_the_whole(steps, reverse):
+    """As many as the sequence is long; the slice has one name in all of them, another one than in the loop inside, and is never copied."""
+    with ol.Program() as program:
+        pages = ol.layer.data("pages", shape=["m", 2], batch="t")
+        outer = ol.rnn(reverse=reverse)
+        with outer.step():
+            page = outer.step_input(pages)
+            inner = ol.rnn()
+            with inner.step():
+                inner.output(ol.op.square(inner.step_input(page), name="squared"))
+            outer.output(inner())
+        outer()
+    assert page.name != program.blocks[2].inputs[0].name
+    whole = torch.arange(steps * 4 * 2, dtype=torch.float32).reshape(steps, 4, 2)
+    scope = ol.Scope()
+    scope["pages"] = whole
+    program.main.run(scope, keep_scopes=True)
+    around = scope.children
+    assert [child.name for child in around] == ["rnn_0"] * bool(steps)
+    taken = [step for loop in around for step in loop.children]
+    order = range(steps)[::-1] if reverse else range(steps)
+    assert [step.name for step in taken] == [str(number) for number in order]
+    for number, step in zip(order, taken, strict=True):
+        found = step.find_local_var(page.name)
+        assert found is not None
+        assert torch.equal(step[page.name], whole[number])
+        assert step[page.name].data_ptr() == whole[number].data_ptr()
+        assert step["pages"].data_ptr() == whole.data_ptr()
+        (lines,) = step.children
+        assert len(lines.children) == 4
+        for line, inside in enumerate(lines.children):
+            (name,) = [var.name for var in program.blocks[2].inputs]
+            assert inside[name].data_ptr() == whole[number, line].data_ptr()
+            assert inside[page.name] is step[page.name]
+            assert inside["squared"].tolist() == (whole[number, line] ** 2).tolist()
+            assert "squared" not in step
+
+
 @pytest.mark.mission("E17", "E11")
 def test_a_step_input_of_an_inner_loop_hides_that_of_the_outer_one_and_leaves_it_alone():
     """outer scope, scope of the loop with its memory, a scope for each step; `step_input` is the name at every level."""

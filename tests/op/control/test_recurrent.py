@@ -97,6 +97,63 @@ def test_the_first_step_reads_what_the_memory_starts_as_and_each_other_what_the_
     assert [value.tolist() for value in values] == [[7.0, 1.0, 2.0]] * 2
 
 
+@pytest.mark.mission("B19")
+@pytest.mark.parametrize("interpret", [False, True])
+def test_each_state_is_named_by_its_memory_and_has_a_value_more_than_there_are_steps(interpret):
+    """Two memories of one type, whose updates cross: neither takes the place of the other. No step leaves what they started as."""
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[], dtype="float64", batch="t")
+        starts = [ol.layer.data(name, shape=[], dtype="float64", batch=None) for name in ("one", "two")]
+        rnn = ol.rnn()
+        with rnn.step():
+            step = rnn.step_input(x)
+            memories = [rnn.memory(init=start) for start in starts]
+            first, second = map(rnn.previous_memory, memories)
+            rnn.update_memory(memories[1], first + step)
+            rnn.update_memory(memories[0], second * step)
+            rnn.output(first, second)
+        outputs = rnn()
+        finals = [rnn.final_memory(memory) for memory in memories]
+        slopes = ol.gradients([finals[0] * 3.0 + finals[1]], starts)
+    assert not any(isinstance(memory, ol.Var) for memory in memories)
+    for steps in ([2.0, 3.0, 5.0], [7.0], []):
+        slots = [(1.0, 10.0)]
+        for step in steps:
+            slots.append((slots[-1][1] * step, slots[-1][0] + step))
+        feed = {"x": numpy.array(steps), "one": 1.0, "two": 10.0}
+        fetch = [*outputs, *finals, *slopes]
+        values = ol.Executor(interpret=interpret).run(program, feed, fetch, scope=ol.Scope())
+        assert list(zip(*(value.tolist() for value in values[:2]), strict=True)) == slots[:-1]
+        assert tuple(map(float, values[2:4])) == slots[-1]
+        jacobian = numpy.eye(2)
+        for step in steps:
+            jacobian = numpy.array([[0.0, step], [1.0, 0.0]]) @ jacobian
+        agree(numpy.array(list(map(float, values[4:]))), numpy.array([3.0, 1.0]) @ jacobian)
+
+
+@pytest.mark.mission("B19", "C11")
+def test_a_memory_is_no_variable_and_its_value_is_read_by_its_own_loop():
+    with ol.Program():
+        x = ol.layer.data("x", shape=[], dtype="float64", batch="t")
+        start = ol.layer.data("start", shape=[], dtype="float64", batch=None)
+        rnn, other = ol.rnn(), ol.rnn()
+        with rnn.step():
+            h = rnn.memory(init=start)
+            step = rnn.step_input(x)
+            for read in (lambda: ol.op.tanh(h), lambda: rnn.output(h), lambda: rnn.update_memory(h, h), lambda: step + h):
+                with pytest.raises(ol.ArgumentError) as raised:
+                    read()
+                assert raised.value.hint.startswith("rnn.previous_memory(memory) is its value before the step")
+            rnn.update_memory(h, step)
+            rnn.output(rnn.previous_memory(h))
+        rnn()
+        with other.step():
+            other.step_input(x)
+            for read in (other.previous_memory, lambda memory: other.update_memory(memory, step)):
+                with pytest.raises(ol.ProgramError, match="that is not a memory of this rnn"):
+                    read(h)
+
+
 # Loops, each written once
 
 

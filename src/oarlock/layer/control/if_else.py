@@ -157,6 +157,7 @@ class IfElse:
         condition = self._require_complete(condition)
         self._called = True
         try:
+            self._require_counts()
             length = condition.shape[0]  # type: ignore[index]
             for holds, side in self._sides.items():
                 self._cut_to_rows(side, length, self._rows_symbol(length, holds))
@@ -177,14 +178,6 @@ class IfElse:
         for holds, name in ((True, "true"), (False, "false")):
             if holds not in self._sides:
                 raise ProgramError(f"ifelse: it has no {name} block", location=here(), hint=f"write it in `with ie.{name}_block():`")
-        counts = [len(self._sides[holds].outputs) for holds in (True, False)]
-        if counts[0] != counts[1] or not counts[0]:
-            raise ProgramError(
-                f"ifelse: the true block returns {count_values(counts[0])}, the false block {counts[1] or 'none'}",
-                location=here(),
-                contract="both blocks return the same number of values, at least one",
-                hint="ie.output(...) in each block",
-            )
         condition = require_type(condition, "ifelse: the condition")
         shape = condition.shape or ()
         if condition.dtype is not DType.BOOL or not (len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)):
@@ -286,6 +279,16 @@ class IfElse:
                 side.splits[splits] = self._new_input(side, splits, splits.shape or ())
                 side.splits[splits].row_splits_of = length
         replace_reads(side.block, side.splits)
+
+    def _require_counts(self) -> None:
+        counts = [len(self._sides[holds].outputs) for holds in (True, False)]
+        if counts[0] != counts[1] or not counts[0]:
+            raise ProgramError(
+                f"ifelse: the true block returns {count_values(counts[0])}, the false block {counts[1] or 'none'}",
+                location=here(),
+                contract="both blocks return the same number of values, at least one",
+                hint="ie.output(...) in each block",
+            )
 
     def _require_alike(self) -> None:
         for number, (yes, no) in enumerate(zip(self._sides[True].outputs, self._sides[False].outputs, strict=True)):
