@@ -1,6 +1,7 @@
 """IfElse: rows of a minibatch that take different blocks, and what a block sees of the variables around it."""
 
 import math
+import re
 
 import numpy
 import pytest
@@ -373,7 +374,7 @@ def test_blocks_whose_outputs_do_not_agree_are_refused_when_the_condition_is_giv
         ):
             with pytest.raises((ol.ProgramError, ol.ShapeError)) as raised:
                 split(c, lambda ie, true=true: true, lambda ie, false=false: false)
-            assert raised.value.message.startswith(message)
+            assert re.sub(r"(true|false)_\d+", r"\1", raised.value.message).startswith(message)
             assert len(program.blocks) == 1
 
 
