@@ -153,6 +153,21 @@ def test_a_size_that_values_decide_is_checked_before_the_kernel_reads_memory(way
     assert caught.value.message == "batch_norm: dimension c is 6 in x but 1 in running_mean"
 
 
+@ways
+def test_the_gradient_of_an_output_has_the_shape_of_that_output(way):
+    with ol.Program(seed=1) as program:
+        x = ol.layer.data("x", [3, "h", 8])
+        w = ol.layer.create_parameter([4, 3, 3, 3], name="w")
+        arrived = ol.layer.data("arrived", [4, 6, 6])
+        slope = standard.get("conv2d_dx")(filter=w, dy=arrived, x_shape=x, stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1)
+    feed = {"x": numpy.ones((2, 3, 8, 8), "f"), "arrived": numpy.ones((2, 4, 6, 6), "f")}
+    assert run(program, feed, [slope], way)[0].shape == (2, 3, 8, 8)
+    feed["x"] = numpy.ones((2, 3, 9, 8), "f")
+    with pytest.raises(ol.ShapeError) as caught:
+        run(program, feed, [slope], way)
+    assert caught.value.message == "conv2d_dx: dy is [2, 4, 6, 6], where conv2d gives y the shape [2, 4, 7, 6]"
+
+
 def looped(width: object) -> tuple[ol.Program, list[ol.Var]]:
     """A loop over rows of `xs`, each added to a parameter of 4 numbers, if the row has as many."""
     with ol.Program(seed=1) as program:

@@ -128,8 +128,10 @@ def is_same(left: Size, right: Size) -> bool:
 def can_be_equal(left: Size, right: Size) -> bool:
     """Return whether two sizes are equal for some values of their names, which are whole numbers from 0.
 
-    False is certain: `n+1` and `n`, `2*n` and 3, `n+5` and 3. Where it is not certain, True.
+    False is certain: `n+1` and `n`, `2*n` and 3, `n+5` and 3. Where it is not certain, True, as for a size that begins with "?".
     """
+    if any(isinstance(size, str) and size.startswith("?") for size in (left, right)):
+        return True
     difference = _nonzero(_plus(_parse(left), _times({(): -1}, _parse(right))))
     rest = difference.pop((), 0)
     if not rest:

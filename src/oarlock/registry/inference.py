@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from oarlock.errors import OarlockError, ShapeError
 from oarlock.ir.size import Shape
 from oarlock.ir.var import Var
+from oarlock.registry.forward_shapes import require_forward_shapes
 from oarlock.registry.signature import TensorType
 from oarlock.registry.told_attributes import require_told
 
@@ -27,6 +28,8 @@ def infer_types(
     }
     signature = operator.signature
     binding = signature.bind(given)
+    if operator.forward is not None:
+        require_forward_shapes(operator, given, attributes)
     shapes = [type.shape for types in given.values() for type in types if type.shape is not None]
     for name in operator.told_attributes:
         require_told(operator, name, attributes.get(name), shapes)

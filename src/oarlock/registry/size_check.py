@@ -20,6 +20,7 @@ from oarlock.ir.var import Var
 from oarlock.registry.call_signature import format_call
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
+from oarlock.registry.forward_shapes import find_forward_call
 from oarlock.registry.signature import TensorType
 from oarlock.registry.told_attributes import numbers_in
 
@@ -168,10 +169,8 @@ def _may_not_fit(
 ) -> bool:
     """Whether some trial of numbers for the names, among which are 0, 1 and large ones, does not fit."""
     given = dict(types)
-    if not operator.parts and operator.infer_function is None and operator.shape_check is None:
-        binding = operator.signature.bind(given)
-        operator.signature.infer(binding, dict(attributes), lambda: "unknown")
-        return not binding.is_proved
+    if _is_proved(operator, given, attributes):
+        return False
     declared = tuple(type.shape for slot in operator.signature.inputs for type in given.get(slot.name, ()))
     sizes = [size for shape in declared for size in shape or () if isinstance(size, str)]
     sizes += [size for _, value in attributes if isinstance(value, Sizes) for size in value if isinstance(size, str)]
@@ -184,6 +183,23 @@ def _may_not_fit(
         if exists and _find_fault(operator, tried, dict(attributes), declared, outputs) is not None:
             return True
     return False
+
+
+def _is_proved(operator: Operator, given: _Types, attributes: tuple[tuple[str, object], ...]) -> bool:
+    """Whether the signature alone shows that sizes fit; of a gradient, also that they are those of its forward op, which fit."""
+    if operator.parts or operator.infer_function is not None or operator.shape_check is not None:
+        return False
+    binding = operator.signature.bind(given)
+    operator.signature.infer(binding, dict(attributes), lambda: "unknown")
+    call = find_forward_call(operator, given, dict(attributes)) if binding.is_proved else None
+    if call is None or operator.forward is None:
+        return binding.is_proved
+    inferred = operator.forward.infer(call.given, call.attributes, lambda: "unknown")
+    if any(type.shape != wanted.shape for output, _, types in call.outputs for type, wanted in zip(types, inferred[output], strict=False)):
+        return False
+    types = tuple((slot, tuple(each)) for slot, each in call.given.items())
+    outputs = tuple(type.shape for each in inferred.values() for type in each)
+    return not _may_not_fit(operator.forward, types, tuple(call.attributes.items()), outputs)
 
 
 def _trials(names: Sequence[str]) -> list[dict[str, int]]:

@@ -1,0 +1,77 @@
+"""The sizes of a gradient's inputs, held to its forward operator: the gradient of an output has the shape that the forward op gives it."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from oarlock.errors import ShapeError
+from oarlock.ir.shape_rules import differ
+from oarlock.ir.size import Shape, format_shape
+from oarlock.registry.gradient import parameter_source
+from oarlock.registry.signature import TensorType
+
+if TYPE_CHECKING:
+    from oarlock.registry.declaration import Operator
+
+__all__ = ["ForwardCall", "find_forward_call", "require_forward_shapes"]
+
+
+class ForwardCall(NamedTuple):
+    """The call of a forward operator whose gradient is computed: the types of its inputs, its attributes, and what is known of its outputs.
+
+    `outputs` are (slot of the forward operator, slot of the gradient, its types).
+    """
+
+    given: dict[str, list[TensorType]]
+    attributes: dict[str, object]
+    outputs: list[tuple[str, str, Sequence[TensorType]]]
+
+
+def find_forward_call(
+    operator: "Operator", given: Mapping[str, Sequence[TensorType]], attributes: Mapping[str, object]
+) -> ForwardCall | None:
+    """Return the call of the forward operator, None where the gradient does not know all of its inputs and attributes."""
+    forward = operator.forward
+    if forward is None or not forward.attributes.keys() <= operator.attributes.keys() or forward.block_attributes:
+        return None
+    call = ForwardCall({}, {name: value for name, value in attributes.items() if name in forward.attributes}, [])
+    shape_only: list[tuple[str, str]] = []
+    dtypes = {}
+    for slot in operator.signature.inputs:
+        types = given.get(slot.name)
+        source = parameter_source(forward.signature, slot.name)
+        if types is None or source is None:
+            continue
+        kind, of = source
+        if forward.signature.input(of.name) is of:
+            call.given[of.name] = list(types)
+            shape_only += [(of.name, of.dtype)] if kind == "shape" else []
+        else:
+            call.outputs.append((of.name, slot.name, types))
+        if kind != "shape" and types:
+            dtypes.setdefault(of.dtype, types[0].dtype)
+    for name, kind in shape_only:  # the dtype of what has only its shape read may be another by now
+        call.given[name] = [TensorType(dtypes.get(kind, dtype), shape) for dtype, shape in call.given[name]]
+    is_whole = all(slot.name in call.given or slot.optional for slot in forward.signature.inputs)
+    return call if is_whole and call.outputs else None
+
+
+def require_forward_shapes(operator: "Operator", given: Mapping[str, Sequence[TensorType]], attributes: Mapping[str, object]) -> None:
+    """Raise ShapeError where an input of a gradient, or of what belongs to an output, cannot have its shape; what `infer` raises, too."""
+    call = find_forward_call(operator, given, attributes)
+    if call is None or operator.forward is None:
+        return
+    inferred = operator.forward.infer(call.given, call.attributes, lambda: "unknown")
+    for output, slot, types in call.outputs:
+        for type, expected in zip(types, inferred[output], strict=False):
+            if not _may_have(type.shape, expected.shape):
+                made = f"{operator.forward.type} gives {output} the shape {format_shape(expected.shape)}"
+                raise ShapeError(f"{slot} is {format_shape(type.shape)}, where {made}")
+
+
+def _may_have(shape: Shape | None, expected: Shape | None) -> bool:
+    """Whether a tensor of `shape` may be of the `expected` one; "unknown" is any size."""
+    if shape is None or expected is None:
+        return True
+    return len(shape) == len(expected) and not any(
+        differ(size, other) for size, other in zip(shape, expected, strict=True) if "unknown" not in (size, other)
+    )
