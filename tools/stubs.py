@@ -44,9 +44,10 @@ def make_stubs() -> dict[str, str]:
 
 
 def callable_operators() -> list[Operator]:
-    """The operators of the package that a user calls by name: none that owns blocks, or bears the name of a statement."""
+    """The operators of the package that a user calls by name: none that owns blocks, or bears the name of a statement or of a function."""
     ours = [operator for operator in standard if operator.kernel.__module__.startswith("oarlock.op.")]
-    return [operator for operator in ours if not operator.block_attributes and not keyword.iskeyword(operator.type)]
+    called = [operator for operator in ours if not operator.block_attributes and not keyword.iskeyword(operator.type)]
+    return [operator for operator in called if operator.type not in oarlock.op.__all__]
 
 
 def operators() -> Iterator[str]:

@@ -151,6 +151,7 @@ EXAMPLES = {
     "scatter_nd": "ol.op.scatter_nd(x, ol.op.argwhere(mask), row)",
     "scatter_reduce": 'ol.op.scatter_reduce(row, places, ol.op.diag(square), axis=0, reduction="sum")',
     "select_scatter": "ol.op.select_scatter(x, row, axis=0, index=1)",
+    "slice": "ol.op.slice(x, axis=1, start=-9, stop=2)",
     "slice_scatter": "ol.op.slice_scatter(x, square, axis=1, start=1)",
     "softshrink": "ol.op.softshrink(x)",
     "squeeze": "ol.op.squeeze(ol.op.mean(x, axis=1, keepdim=True))",

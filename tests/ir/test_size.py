@@ -3,7 +3,24 @@ import hypothesis.strategies as st
 import pytest
 
 import oarlock as ol
-from oarlock.ir.size import add, divide, evaluate, floor_divide, format_shape, is_same, is_symbol, multiply, names_in, rename, told
+from oarlock.ir.shape_rules import slice_size
+from oarlock.ir.size import (
+    add,
+    divide,
+    evaluate,
+    floor_divide,
+    format_shape,
+    is_at_least,
+    is_same,
+    is_symbol,
+    maximum,
+    minimum,
+    multiply,
+    names_in,
+    rename,
+    told,
+    whole,
+)
 
 NAMES = ("n", "t", "rows.true", "size_0")
 
@@ -17,6 +34,7 @@ def combine(inner):
         st.tuples(st.just(add), inner, inner)
         | st.tuples(st.just(multiply), inner, inner)
         | st.tuples(st.just(floor_divide), inner, st.integers(2, 5))
+        | st.tuples(st.sampled_from((minimum, maximum)), inner, inner)
     )
 
 
@@ -37,10 +55,10 @@ def plain(expression, values):
         return expression
     operator, left, right = expression
     a, b = plain(left, values), plain(right, values)
-    return a + b if operator is add else a * b if operator is multiply else a // b
+    return {add: a + b, multiply: a * b, minimum: min(a, b), maximum: max(a, b)}[operator] if operator is not floor_divide else a // b
 
 
-@hypothesis.settings(max_examples=300, deadline=None, derandomize=True)
+@hypothesis.settings(max_examples=200, deadline=None, derandomize=True)
 @hypothesis.given(expressions, values)
 def test_arithmetic_on_sizes_is_arithmetic_on_integers(expression, values):
     try:
@@ -49,6 +67,18 @@ def test_arithmetic_on_sizes_is_arithmetic_on_integers(expression, values):
         assert str(error) == "a symbol may have 256 characters"  # noqa: PT017  most expressions are shorter
         return
     assert evaluate(size, values) == plain(expression, values)
+    assert evaluate(whole(size), values) == plain(expression, values)
+
+
+@hypothesis.settings(max_examples=200, deadline=None, derandomize=True)
+@hypothesis.given(expressions, expressions, values)
+def test_a_size_that_is_at_least_another_is_so_for_every_value_of_its_names(left, right, values):
+    try:
+        one, other = ours(left), ours(right)
+        shown = is_at_least(one, other)
+    except ol.ShapeError:
+        return
+    assert not shown or evaluate(one, values) >= evaluate(other, values)
 
 
 @hypothesis.settings(max_examples=300, deadline=None, derandomize=True)
@@ -76,7 +106,7 @@ def test_renaming_to_numbers_is_evaluating(expression, values):
 
 
 @hypothesis.settings(max_examples=300, deadline=None, derandomize=True)
-@hypothesis.given(st.text(alphabet="nt_0123456789+-*/() .@", max_size=12) | st.text(max_size=8))
+@hypothesis.given(st.text(alphabet="nt_0123456789+-*/() .@,min", max_size=12) | st.text(max_size=8))
 def test_any_text_is_a_size_or_is_not(text):
     """`is_symbol` answers; nothing that a file holds makes it raise."""
     if is_symbol(text):
@@ -235,3 +265,64 @@ def test_a_shape_prints_as_it_is_written():
 def test_a_shape_that_has_come_out_tells_its_symbols_and_the_names_in_them():
     assert told(("n+1", 3, "2*t", "n*t"), (5, 3, 6, 12)) == {"n+1": 5, "n": 4, "2*t": 6, "t": 3, "n*t": 12}
     assert told(("2*n",), (5,)) == {"2*n": 5}
+
+
+@pytest.mark.parametrize(
+    ("size", "spelled"),
+    [
+        (minimum("t", 512), "min(t,512)"),
+        (minimum(minimum("t", 512), 128), "min(t,128)"),
+        (minimum(600, minimum("t", 512)), "min(t,512)"),
+        (minimum(minimum(8, "n"), minimum("t", 8)), "min(n,t,8)"),
+        (minimum(multiply("t", 2), 8), "2*min(t,4)"),
+        (minimum(add("t", 3), 8), "min(t,5)+3"),
+        (minimum("t", add("t", "n")), "t"),
+        (minimum("n", "t"), minimum("t", "n")),
+        (maximum("t", 0), "t"),
+        (maximum(add("t", -5), 0), "t-min(t,5)"),
+        (maximum(add(add("t", -5), minimum("t", 5)), "t"), maximum("t", add(minimum("t", 5), add("t", -5)))),
+        (minimum(floor_divide("t", 2), "t"), "(t)//2"),
+        (rename(minimum("t", 4), {"t": add("n", 1)}), "min(n,3)+1"),
+        (rename(minimum("t", 4), {"t": 3}), 3),
+        (names_in(minimum("t", "min")), frozenset({"t", "min"})),
+    ],
+)
+def test_the_least_of_sizes_has_one_spelling(size, spelled):
+    assert size == spelled
+
+
+BOUNDS = (-600, -4, -1, 0, 1, 2, 5, 512)
+
+
+@pytest.mark.parametrize("start", BOUNDS)
+@pytest.mark.parametrize("stop", [None, *BOUNDS])
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_the_size_of_a_slice_is_how_many_places_python_takes(start, stop, step):
+    for whole_size in ("t", "t+3", "2*t"):
+        size = slice_size(whole_size, 0, start or 0, stop, step, clip=True)
+        assert isinstance(size, int) or is_symbol(size)
+        for t in (0, 1, 2, 3, 4, 5, 6, 7, 511, 512, 513, 600, 601, 1200):
+            (number,) = [evaluate(whole_size, {"t": t})]
+            assert evaluate(size, {"t": t}) == len(range(number)[start:stop:step]), (whole_size, size, t)
+
+
+@pytest.mark.parametrize(
+    ("whole_size", "start", "stop", "step", "size"),
+    [
+        ("t+1", 1, None, 1, "t"),
+        ("t+1", None, -1, 1, "t"),
+        ("t+4", 2, -2, 1, "t"),
+        ("t", 1, None, 1, "t-min(t,1)"),
+        ("t", 1, -1, 1, "t-min(t,2)"),
+        ("t", None, 512, 1, "min(t,512)"),
+        ("t", -4, None, 1, "min(t,4)"),
+        ("t", -512, 2, 1, "min(t,2)+min(t,512)-min(t,514)"),
+        ("t", None, None, 2, "(t+1)//2"),
+        ("t", 3, 3, 1, 0),
+        ("t", 4, 2, 1, 0),
+        ("t", -1, -3, 1, 0),
+        (7, -512, 3, 2, 2),
+    ],
+)
+def test_the_size_of_a_slice_is_as_simple_as_names_allow(whole_size, start, stop, step, size):
+    assert slice_size(whole_size, 0, start or 0, stop, step, clip=True) == size

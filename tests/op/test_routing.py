@@ -83,10 +83,18 @@ def test_a_slice_of_an_axis_of_unknown_size_is_as_long_as_what_is_fed_allows():
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[2], dtype="float64")
         slices = [ol.op.slice(x, start=1), ol.op.slice(x, start=-2), ol.op.slice(x, start=1, stop=-1), ol.op.slice(x, stop=2)]
+    assert [item.shape[0] for item in slices] == ["n-min(n,1)", "min(n,2)", "n-min(n,2)", "min(n,2)"]
+    for rows in (0, 1, 2, 4):
+        values = run(program, {"x": X[:rows]}, slices)
+        for actual, expected in zip(values, [X[:rows][1:], X[:rows][-2:], X[:rows][1:-1], X[:rows][:2]], strict=True):
+            assert numpy.array_equal(actual, expected)
+
+
+def test_a_slice_that_is_not_clipped_is_refused_where_what_is_fed_has_not_its_places():
+    with ol.Program() as program:
+        x = ol.layer.data("x", shape=[2], dtype="float64")
+        slices = [ol.op.slice(x, start=start, stop=stop, clip=False) for start, stop in ((1, None), (-2, None), (1, -1), (0, 2))]
     assert [item.shape for item in slices] == [("n-1", 2), (2, 2), ("n-2", 2), (2, 2)]
-    values = run(program, {"x": X}, slices)
-    for actual, expected in zip(values, [X[1:], X[-2:], X[1:-1], X[:2]], strict=True):
-        assert numpy.array_equal(actual, expected)
-    with pytest.raises(ol.KernelError) as raised:
+    with pytest.raises(ol.ShapeError) as raised:
         run(program, {"x": X[:1]}, [slices[1]])
     assert raised.value.message == "slice: axis 0 has the size 1, which -2 to its end exceeds"

@@ -75,9 +75,9 @@ class AttachedToVar:
     def __getitem__(self, key: int | slice | ellipsis | Var | None | tuple[int | slice | ellipsis | Var | None, ...]) -> Var:
         """``x[key]`` as in PyTorch: numbers, slices with steps of either sign, ``...``, None, variables of integers or of bools, lists.
 
-        Slices are clipped where the size is known, as Python clips them; of a symbol, what they ask for must be there. Variables of integers
-        broadcast; where they stand apart, their axes come first. One of bools takes the places where it is true, of which the run tells how
-        many there are. Raises ShapeError and ArgumentError.
+        Bounds of slices are clipped to the axis, also where its size is a symbol: the size of ``x[:, :512]`` is ``min(t,512)``. A number has
+        to be a place along the axis, which the run checks of a symbol. Variables of integers broadcast; apart, their axes come first.
+        One of bools takes the places where it is true, of which the run tells how many there are. Raises ShapeError and ArgumentError.
         """
 
     def __gt__(self, other: Var | complex) -> Var:

@@ -16,6 +16,7 @@ from oarlock.errors import ArgumentError, FormatError, OarlockError
 from oarlock.ir.attribute import Sizes, write_attribute, write_shape
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Role
+from oarlock.ir.polynomial import split_at_commas
 from oarlock.ir.printer import COMMITS, ROLES
 from oarlock.ir.size import Shape
 from oarlock.proto import program_pb2 as wire
@@ -289,7 +290,7 @@ class _Parser:
         text = match.group(1).strip()
         if text == "*":
             return None
-        sizes = [size.strip() for size in text.split(",")] if text else []
+        sizes = [size.strip() for size in split_at_commas(text)] if text else []
         return tuple(int(size) if size.lstrip("-").isdigit() else size for size in sizes)
 
     def names(self, close: str) -> list[str]:

@@ -3,13 +3,31 @@
 from collections.abc import Sequence
 
 from oarlock.errors import ShapeError
-from oarlock.ir.size import Shape, Size, add, can_be_equal, divide, floor_divide, format_shape, is_same, multiply, product, sum_of, whole
+from oarlock.ir.size import (
+    Shape,
+    Size,
+    add,
+    can_be_equal,
+    divide,
+    floor_divide,
+    format_shape,
+    is_at_least,
+    is_same,
+    maximum,
+    minimum,
+    multiply,
+    product,
+    sum_of,
+    whole,
+)
 
 __all__ = [
     "broadcast_shape",
     "count_windows",
     "differ",
     "filled_shape",
+    "gives_way",
+    "is_within",
     "may_be",
     "may_be_broadcast",
     "range_within",
@@ -45,6 +63,13 @@ def may_be(left: Size, right: Size) -> bool:
 def may_be_broadcast(left: Size, right: Size) -> bool:
     """Return whether two sizes may broadcast: they may be one, or one of them may be 1."""
     return may_be(left, right) or may_be(left, 1) or may_be(right, 1)
+
+
+def gives_way(size: Size, to: Size) -> bool:
+    """Return whether names show that `size` broadcasts to `to`: it is 1, or 1 unless both are 0, as `min(n,1)` beside n."""
+    if size == 1 or isinstance(size, int) or isinstance(to, int) or "min(" not in size or to.startswith("?"):
+        return size == 1
+    return is_at_least(1, size) and is_at_least(size, minimum(to, 1))
 
 
 def require_same(left: Size, right: Size, message: str, *parts: object) -> None:
@@ -104,6 +129,9 @@ def broadcast_shape(left: Shape, right: Shape) -> Shape:
     rank = max(len(left), len(right))
     sizes: list[Size] = []
     for one, other in zip((1,) * (rank - len(left)) + left, (1,) * (rank - len(right)) + right, strict=True):
+        if gives_way(one, other) or gives_way(other, one):
+            sizes.append(other if gives_way(one, other) else one)
+            continue
         if one != 1 != other and not (
             may_be(one, other) or (isinstance(one, int) != isinstance(other, int) and may_be_broadcast(one, other))
         ):
@@ -166,8 +194,14 @@ def count_windows(length: Size, window: Size, stride: int, padding: int, dilatio
     return add(floor_divide(room, stride), 1)
 
 
-def range_within(whole: int, axis: int, start: int, stop: int | None) -> tuple[int, int]:
-    """Where a slice of an axis begins, and how long it is. Raises ValueError. Kernels call it, too."""
+def range_within(whole: int, axis: int, start: int, stop: int | None, *, clip: bool = False) -> tuple[int, int]:
+    """The first place of a slice of an axis, and its length. Kernels call it, too.
+
+    Bounds beyond the axis are clipped as Python clips them, or else raise ValueError.
+    """
+    if clip:
+        first, end, _ = slice(start, stop).indices(whole)
+        return first, max(end - first, 0)
     first, end = (value + whole if value < 0 else value for value in (start, whole if stop is None else stop))
     if not (0 <= first <= whole and 0 <= end <= whole):
         raise ValueError(f"axis {axis} has the size {whole}, which {start} to {'its end' if stop is None else stop} exceeds")
@@ -176,12 +210,16 @@ def range_within(whole: int, axis: int, start: int, stop: int | None) -> tuple[i
     return first, end - first
 
 
-def slice_size(whole: Size, axis: int, start: int, stop: int | None, step: int | None = None) -> Size:
-    """How long a slice of an axis is, of which every element or one in `step` is taken. Raises ValueError."""
+def slice_size(whole: Size, axis: int, start: int, stop: int | None, step: int | None = None, *, clip: bool = False) -> Size:
+    """The size of a slice of an axis, of which every element or one in `step` is taken. Raises ValueError as `range_within`."""
     if step is not None:
         if step < 1:
             raise ShapeError(f"step is {step}, where it is at least 1")
-        return floor_divide(add(slice_size(whole, axis, start, stop), step - 1), step) if step > 1 else slice_size(whole, axis, start, stop)
+        length = slice_size(whole, axis, start, stop, clip=clip)
+        return floor_divide(add(length, step - 1), step) if step > 1 else length
+    if clip:
+        first, end = _clipped(whole, start), whole if stop is None else _clipped(whole, stop)
+        return maximum(add(end, multiply(first, -1)), 0)
     if isinstance(whole, int):
         return range_within(whole, axis, start, stop)[1]
     first, end = (add(whole, value) if value < 0 else value for value in (start, 0 if stop is None else stop))
@@ -189,3 +227,17 @@ def slice_size(whole: Size, axis: int, start: int, stop: int | None, step: int |
     if isinstance(length, int) and length < 0:
         raise ShapeError(f"axis {axis} has the size {whole}, in which {start} to {stop} is no range")
     return length
+
+
+def is_within(whole: Size, start: int, stop: int | None) -> bool:
+    """Whether names show that a slice of an axis lies within it, so that nothing is clipped."""
+    first, end = _bound(whole, start), whole if stop is None else _bound(whole, stop)
+    return all(is_at_least(*pair) for pair in ((first, 0), (end, first), (whole, end)))
+
+
+def _bound(whole: Size, bound: int) -> Size:
+    return add(whole, bound) if bound < 0 else bound
+
+
+def _clipped(whole: Size, bound: int) -> Size:
+    return maximum(add(whole, bound), 0) if bound < 0 else minimum(whole, bound)

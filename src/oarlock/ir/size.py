@@ -2,16 +2,17 @@
 
 A symbol is a name (`n`) or a polynomial of names in one canonical spelling (`2*n+1`), so that two
 sizes computed in different ways are the same size exactly when their spellings are equal. What
-arithmetic cannot express as a polynomial, a floor division, becomes a name of its own: `(h-3)//2`.
+arithmetic cannot express as a polynomial becomes a factor of its own: a floor division, `(h-3)//2`, and the
+least of some sizes, `min(t,512)`.
 """
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache, reduce
 
 from oarlock.errors import ShapeError
+from oarlock.ir.polynomial import TOKEN, Polynomial, divided, find_division, find_least, least, nonzero, parse, plus, spell, times
 
 __all__ = [
     "Shape",
@@ -22,13 +23,18 @@ __all__ = [
     "evaluate",
     "floor_divide",
     "format_shape",
+    "is_at_least",
+    "is_polynomial",
     "is_same",
     "is_symbol",
     "linear",
+    "maximum",
+    "minimum",
     "multiply",
     "names_in",
     "product",
     "rename",
+    "resolved",
     "solve",
     "sum_of",
     "terms",
@@ -39,12 +45,7 @@ __all__ = [
 Size = int | str
 Shape = tuple[Size, ...]
 
-# A polynomial: monomial (its factors, sorted) -> coefficient. The empty monomial is the constant.
-_Polynomial = dict[tuple[str, ...], int]
-
-_TOKEN = re.compile(r"\d+|[A-Za-z_][A-Za-z0-9_.@]*|//|[-+*()]")
-_MAX_LENGTH = 256
-_MAX_TERMS = _MAX_LENGTH // 2  # of a polynomial on the way to one that may be spelled
+_MOST_RESOLVED = 64
 _remember = lru_cache(maxsize=8192, typed=True)  # programs hold the same few symbols again and again
 
 
@@ -53,7 +54,7 @@ def add(left: Size, right: Size) -> Size:
     """`left + right`."""
     if isinstance(left, int) and isinstance(right, int):
         return left + right
-    return _spell(_plus(_parse(left), _parse(right)))
+    return spell(plus(parse(left), parse(right)))
 
 
 def sum_of(sizes: Iterable[Size]) -> Size:
@@ -70,7 +71,7 @@ def multiply(left: Size, right: Size) -> Size:
     """`left * right`."""
     if isinstance(left, int) and isinstance(right, int):
         return left * right
-    return _spell(_times(_parse(left), _parse(right)))
+    return spell(times(parse(left), parse(right)))
 
 
 def product(shape: Iterable[Size]) -> Size:
@@ -84,15 +85,57 @@ def floor_divide(left: Size, right: int) -> Size:
     """`left // right`, exact where every coefficient divides."""
     if isinstance(left, int):
         return left // right
-    return _spell(_divided(_parse(left), right))
+    return spell(divided(parse(left), right))
+
+
+@_remember
+def minimum(left: Size, right: Size) -> Size:
+    """The smaller of two sizes: one of them where names show which, or `min(t,512)`."""
+    return min(left, right) if isinstance(left, int) and isinstance(right, int) else spell(least([parse(left), parse(right)]))
+
+
+def maximum(left: Size, right: Size) -> Size:
+    """The larger of two sizes."""
+    return add(add(left, right), multiply(minimum(left, right), -1))
+
+
+def is_at_least(size: Size, number: Size) -> bool:
+    """Whether names show that `size` is never less than `number`."""
+    return minimum(size, number) == number
+
+
+def is_polynomial(size: Size) -> bool:
+    """Whether `size` is a number or a polynomial of names alone, without a floor division or the least of some sizes."""
+    return isinstance(size, int) or "(" not in size
+
+
+def resolved(size: Size) -> set[Size]:
+    """Return the sizes that `size` may be if of each least of others one is taken: t and 512 of `min(t,512)`. At most some tens."""
+    totals: set[Size] = {0}
+    for factors, coefficient in terms(size).items():
+        products: set[Size] = {coefficient}
+        for factor in factors:
+            options = _resolved_factor(factor)
+            products = {multiply(product, option) for product in products for option in options}
+        totals = {add(total, product) for total in totals for product in products}
+        if len(totals) > _MOST_RESOLVED:
+            return {size}
+    return totals
+
+
+def _resolved_factor(factor: str) -> set[Size]:
+    division, choices = find_division(factor), find_least(factor)
+    if division is not None:
+        return {floor_divide(dividend, division[1]) for dividend in resolved(division[0])}
+    return {factor} if choices is None else {option for choice in choices for option in resolved(choice)}
 
 
 def divide(left: Size, right: Size) -> Size | None:
     """The size that is `left` when it is multiplied by `right`; None where there is none, or `right` is 0."""
     if isinstance(left, int) and isinstance(right, int):
         return left // right if right and left % right == 0 else None
-    rest, divisor = _nonzero(_parse(left)), _nonzero(_parse(right))
-    quotient: _Polynomial = {}
+    rest, divisor = nonzero(parse(left)), nonzero(parse(right))
+    quotient: Polynomial = {}
     while rest and divisor:
         first, last = max(rest, key=_rank), max(divisor, key=_rank)
         factors = Counter(first)
@@ -101,12 +144,8 @@ def divide(left: Size, right: Size) -> Size | None:
             return None
         term = {tuple(sorted(factors.elements())): rest[first] // divisor[last]}
         quotient |= term
-        rest = _nonzero(_plus(rest, _times({(): -1}, _times(term, divisor))))
-    return _spell(quotient) if divisor else None
-
-
-def _nonzero(polynomial: _Polynomial) -> _Polynomial:
-    return {factors: coefficient for factors, coefficient in polynomial.items() if coefficient}
+        rest = nonzero(plus(rest, times({(): -1}, times(term, divisor))))
+    return spell(quotient) if divisor else None
 
 
 def _rank(factors: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
@@ -117,7 +156,7 @@ def _rank(factors: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
 @_remember
 def whole(size: Size) -> Size:
     """The same size with whole multiples taken out of its divisions, `(n-2)//2+1` as `(n)//2`: one spelling of more that are equal."""
-    return size if isinstance(size, int) or "//" not in size else _spell(_whole(_parse(size)))
+    return size if isinstance(size, int) or "//" not in size else spell(_whole(parse(size)))
 
 
 def is_same(left: Size, right: Size) -> bool:
@@ -128,47 +167,51 @@ def is_same(left: Size, right: Size) -> bool:
 def can_be_equal(left: Size, right: Size) -> bool:
     """Return whether two sizes are equal for some values of their names, which are whole numbers from 0.
 
-    False is certain: `n+1` and `n`, `2*n` and 3, `n+5` and 3. Where it is not certain, True, as for a size that begins with "?".
+    False is certain: `n+1` and `n`, `2*n` and 3, `n+5` and 3, `min(n,3)` and 4. Where it is not certain, True, as for a size that begins with
+    "?".
     """
     if any(isinstance(size, str) and size.startswith("?") for size in (left, right)):
         return True
-    difference = _nonzero(_plus(_parse(left), _times({(): -1}, _parse(right))))
+    difference = nonzero(plus(parse(left), times({(): -1}, parse(right))))
+    if not all(map(is_polynomial, (factor for factors in difference for factor in factors))):
+        return not (is_at_least(left, add(right, 1)) or is_at_least(right, add(left, 1)))
     rest = difference.pop((), 0)
     if not rest:
         return True
-    if any(factor.startswith("(") for factors in difference for factor in factors):
-        return bool(difference)  # a division may be negative
     if all(coefficient * rest > 0 for coefficient in difference.values()):
         return False
     return rest % math.gcd(*difference.values()) == 0
 
 
-def _whole(polynomial: _Polynomial) -> _Polynomial:
+def _whole(polynomial: Polynomial) -> Polynomial:
     """The same polynomial; in divisions, every coefficient is less than the divisor, and none divides another division alone."""
-    total: _Polynomial = {}
+    total: Polynomial = {}
     for factors, coefficient in polynomial.items():
-        product: _Polynomial = {(): coefficient}
+        product: Polynomial = {(): coefficient}
         for factor in factors:
-            product = _times(product, _whole_quotient(*_division(factor)) if factor.startswith("(") else {(factor,): 1})
-        total = _plus(total, product)
-    return _nonzero(total)
+            product = times(product, _whole_factor(factor))
+        total = plus(total, product)
+    return nonzero(total)
 
 
-def _division(factor: str) -> tuple[_Polynomial, int]:
-    dividend, _, divisor = factor.rpartition("//")
-    return _whole(_parse(dividend[1:-1])), int(divisor)
+def _whole_factor(factor: str) -> Polynomial:
+    division, choices = find_division(factor), find_least(factor)
+    if division is not None:
+        return _whole_quotient(_whole(parse(division[0])), division[1])
+    return {(factor,): 1} if choices is None else least([_whole(parse(choice)) for choice in choices])
 
 
-def _whole_quotient(dividend: _Polynomial, divisor: int) -> _Polynomial:
+def _whole_quotient(dividend: Polynomial, divisor: int) -> Polynomial:
     quotient = {factors: coefficient // divisor for factors, coefficient in dividend.items()}
-    rest = _nonzero({factors: coefficient % divisor for factors, coefficient in dividend.items()})
+    rest = nonzero({factors: coefficient % divisor for factors, coefficient in dividend.items()})
     inner = [factors for factors in rest if factors]
     if not inner:
         return quotient
     if len(inner) == 1 and rest[inner[0]] == 1 and len(inner[0]) == 1 and inner[0][0].startswith("("):
-        further, by = _division(inner[0][0])  # (x // a + k) // b is (x + k * a) // (a * b)
-        return _plus(quotient, _whole_quotient(_plus(further, {(): rest.get((), 0) * by}), by * divisor))
-    return _plus(quotient, {(f"({_spell(rest)})//{divisor}",): 1})
+        further, by = find_division(inner[0][0])  # type: ignore[misc]
+        further = _whole(parse(further))  # (x // a + k) // b is (x + k * a) // (a * b)
+        return plus(quotient, _whole_quotient(plus(further, {(): rest.get((), 0) * by}), by * divisor))
+    return plus(quotient, {(f"({spell(rest)})//{divisor}",): 1})
 
 
 def evaluate(size: Size, values: Mapping[str, int]) -> int | None:
@@ -178,12 +221,12 @@ def evaluate(size: Size, values: Mapping[str, int]) -> int | None:
     if size in values:
         return values[size]
     total = 0
-    for factors, coefficient in _parse(size).items():
+    for factors, coefficient in parse(size).items():
         product = coefficient
         for factor in factors:
             value = values.get(factor)
             if value is None:
-                value = _evaluate_division(factor, values)
+                value = _evaluate_factor(factor, values)
             if value is None:
                 return None
             product *= value
@@ -191,19 +234,20 @@ def evaluate(size: Size, values: Mapping[str, int]) -> int | None:
     return total
 
 
-def _evaluate_division(factor: str, values: Mapping[str, int]) -> int | None:
-    if not factor.startswith("("):
-        return None
-    inner, divisor = factor[1:].rsplit(")//", 1)
-    value = evaluate(inner, values)
-    return None if value is None else value // int(divisor)
+def _evaluate_factor(factor: str, values: Mapping[str, int]) -> int | None:
+    division, choices = find_division(factor), find_least(factor)
+    if division is not None:
+        value = evaluate(division[0], values)
+        return None if value is None else value // division[1]
+    numbers = [evaluate(choice, values) for choice in choices or ()]
+    return None if not numbers or None in numbers else min(numbers)  # type: ignore[type-var]
 
 
 @_remember
 def is_symbol(text: str) -> bool:
     """Whether `text` is a size in its canonical spelling."""
     try:
-        return _spell(_parse(text)) == text
+        return spell(parse(text)) == text
     except ShapeError:
         return False
 
@@ -213,7 +257,7 @@ def names_in(size: Size) -> frozenset[str]:
     """The names that `size` is made of."""
     if isinstance(size, int):
         return frozenset()
-    return frozenset(token for token in _TOKEN.findall(size) if token[0].isalpha() or token[0] == "_")
+    return frozenset(text for text in TOKEN.findall(size) if text != "min(" and (text[0].isalpha() or text[0] == "_"))
 
 
 def solve(size: Size, number: int) -> tuple[str, int | None] | None:
@@ -247,17 +291,20 @@ def told(shape: Shape, numbers: Iterable[int]) -> dict[str, int]:
 @_remember
 def linear(size: Size) -> tuple[str, int, int] | None:
     """Name, factor and rest of a size such as `2*n+1`; None for others."""
-    terms = dict(_parse(size))
+    terms = dict(parse(size))
     rest = terms.pop((), 0)
     if len(terms) != 1:
         return None
     factors, factor = terms.popitem()
-    return (factors[0], factor, rest) if len(factors) == 1 and not factors[0].startswith("(") else None
+    return (factors[0], factor, rest) if len(factors) == 1 and is_polynomial(factors[0]) else None
 
 
 def terms(size: Size) -> dict[tuple[str, ...], int]:
-    """The factors of each term of a size, and by what it is multiplied; the number alone has no factors. A floor division is a factor."""
-    return {factors: coefficient for factors, coefficient in _parse(size).items() if coefficient}
+    """The factors of each term of a size, and its coefficient; the number alone has no factors.
+
+    A floor division is a factor, and so is the least of some sizes: see `find_division` and `find_least` of `polynomial.py`.
+    """
+    return {factors: coefficient for factors, coefficient in parse(size).items() if coefficient}
 
 
 def rename(size: Size, names: Mapping[str, Size]) -> Size:
@@ -265,116 +312,21 @@ def rename(size: Size, names: Mapping[str, Size]) -> Size:
     if isinstance(size, int) or not names_in(size) & names.keys():
         return size
     total: Size = 0
-    for factors, coefficient in _parse(size).items():
+    for factors, coefficient in parse(size).items():
         product: Size = coefficient
         for factor in factors:
-            if factor.startswith("("):
-                inner, divisor = factor[1:].rsplit(")//", 1)
-                value = floor_divide(rename(inner, names), int(divisor))
-            else:
-                value = names.get(factor, factor)
-            product = multiply(product, value)
+            product = multiply(product, _renamed_factor(factor, names))
         total = add(total, product)
     return total
+
+
+def _renamed_factor(factor: str, names: Mapping[str, Size]) -> Size:
+    division, choices = find_division(factor), find_least(factor)
+    if division is not None:
+        return floor_divide(rename(division[0], names), division[1])
+    return names.get(factor, factor) if choices is None else reduce(minimum, (rename(choice, names) for choice in choices))
 
 
 def format_shape(shape: Shape | None) -> str:
     """`[n, 1, 8]`; `[*]` where the rank is not known."""
     return "[*]" if shape is None else "[" + ", ".join(str(size) for size in shape) + "]"
-
-
-def _plus(left: _Polynomial, right: _Polynomial) -> _Polynomial:
-    total = dict(left)
-    for factors, coefficient in right.items():
-        total[factors] = total.get(factors, 0) + coefficient
-    return total
-
-
-def _times(left: _Polynomial, right: _Polynomial) -> _Polynomial:
-    total: _Polynomial = {}
-    for a, p in left.items():
-        for b, q in right.items():
-            factors = tuple(sorted(a + b))
-            total[factors] = total.get(factors, 0) + p * q
-        if len(total) > _MAX_TERMS:
-            raise ShapeError(f"a symbol may have {_MAX_TERMS} terms")
-    return total
-
-
-def _divided(polynomial: _Polynomial, divisor: int) -> _Polynomial:
-    terms = {factors: coefficient for factors, coefficient in polynomial.items() if coefficient}
-    if not any(terms) or all(coefficient % divisor == 0 for coefficient in terms.values()):
-        return {factors: coefficient // divisor for factors, coefficient in terms.items()}
-    return {(f"({_spell(terms)})//{divisor}",): 1}
-
-
-def _spell(polynomial: _Polynomial) -> Size:
-    terms = {factors: coefficient for factors, coefficient in polynomial.items() if coefficient}
-    if not terms:
-        return 0
-    if list(terms) == [()]:
-        return terms[()]
-    text = ""
-    for factors in sorted(terms, key=lambda factors: (not factors, factors)):
-        coefficient = terms[factors]
-        sign = "-" if coefficient < 0 else "+" if text else ""
-        number = [str(abs(coefficient))] if abs(coefficient) != 1 or not factors else []
-        text += sign + "*".join([*number, *factors])
-    return _require_short(text)
-
-
-def _require_short(text: str) -> str:
-    if len(text) > _MAX_LENGTH:
-        raise ShapeError(f"a symbol may have {_MAX_LENGTH} characters")
-    return text
-
-
-def _parse(size: Size) -> _Polynomial:
-    """Read a size; ShapeError where it is not one. Linear in its length, which is bounded."""
-    if isinstance(size, int):
-        return {(): size}
-    tokens = _TOKEN.findall(_require_short(size))
-    if "".join(tokens) != size or not tokens:
-        raise ShapeError(f"{size!r} is not a size")
-    polynomial, end = _parse_sum(tokens, 0, depth=0)
-    if end != len(tokens):
-        raise ShapeError(f"{size!r} is not a size")
-    return polynomial
-
-
-def _parse_sum(tokens: list[str], at: int, depth: int) -> tuple[_Polynomial, int]:
-    total: _Polynomial = {}
-    sign = 1
-    if at < len(tokens) and tokens[at] == "-":
-        sign, at = -1, at + 1
-    while True:
-        product: _Polynomial = {(): sign}
-        while True:
-            factor, at = _parse_factor(tokens, at, depth)
-            product = _times(product, factor)
-            if at >= len(tokens) or tokens[at] != "*":
-                break
-            at += 1
-        total = _plus(total, product)
-        if at >= len(tokens) or tokens[at] not in "+-":
-            return total, at
-        sign, at = (1 if tokens[at] == "+" else -1), at + 1
-
-
-def _parse_factor(tokens: list[str], at: int, depth: int) -> tuple[_Polynomial, int]:
-    if at >= len(tokens) or depth > 16:
-        raise ShapeError("not a size")
-    first = tokens[at]
-    if first.isdigit():
-        return {(): int(first)}, at + 1
-    if first == "(":
-        inner, at = _parse_sum(tokens, at + 1, depth + 1)
-        if tokens[at : at + 2] != [")", "//"] or not tokens[at + 2 : at + 3] or not tokens[at + 2].isdigit():
-            raise ShapeError("not a size")
-        divisor = int(tokens[at + 2])
-        if divisor < 2:
-            raise ShapeError("not a size")
-        return _divided(inner, divisor), at + 3
-    if first in "+-*)" or first == "//":
-        raise ShapeError("not a size")
-    return {(first,): 1}, at + 1

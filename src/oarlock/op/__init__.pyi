@@ -524,6 +524,14 @@ def sigmoid_focal_loss(x: Var, target: Var, alpha: float | None = 0.25, gamma: f
     What is true counts ``alpha`` times, what is not ``1 - alpha`` times; both count once where it is None.
     """
 
+def slice(x: Var, axis: int = 0, start: int | None = None, stop: int | None = None, step: int | None = None, clip: bool = True, *, name: str | None = None) -> Var:
+    """Take the elements from ``start`` on, and before ``stop``, along ``axis``, as ``x[start:stop:step]`` does in NumPy and PyTorch.
+
+    Negative bounds count from the end, and bounds beyond the axis are clipped to it. A negative ``step`` goes back from ``start``.
+    ``clip=False`` refuses bounds beyond the axis instead: then the size of ``x[1:]`` is ``t-1``, not ``t-min(t,1)``, and a run in which
+    t is 0 raises. Raises ShapeError and ArgumentError.
+    """
+
 def slice_scatter(x: Var, values: Var, axis: int = 0, start: int | None = None, stop: int | None = None, step: int = 1) -> Var:
     """``x`` with ``values`` in the place of a slice along ``axis``, whose bounds are clipped as Python clips them."""
 
@@ -2639,14 +2647,6 @@ def size(like: Var, axis: int = 0, *, name: str | None = None) -> Var:
     """size(like: shape[...s], axis=0) -> y: int64[]
 
     How large ``like`` is along ``axis``, as a number of the run. ``like`` is not kept alive.
-    """
-
-def slice(x: Var, axis: int = 0, start: int = 0, stop: int | None = None, step: int | None = None, *, name: str | None = None) -> Var:
-    """slice(x: T[...s], axis=0, start=0, stop=None, step=None) -> y: T[...t]
-
-    The elements from ``start`` on, and before ``stop``, along ``axis``: all or, with a ``step``, every so many.
-
-    Negative numbers count from the end; nothing is clipped. Its gradient is zero where nothing was taken from.
     """
 
 def slogdet(x: Var, *, name: str | None = None) -> tuple[Var, Var]:

@@ -141,6 +141,7 @@ from oarlock.op.composed.sampled_losses import (
     uniform_samples,
 )
 from oarlock.op.composed.shape import squeeze, unsqueeze
+from oarlock.op.composed.slices import slice
 from oarlock.op.composed.statistics import aminmax, corrcoef, count_nonzero, cov, nanmean, nanquantile, nansum, quantile
 
 __all__ = [
@@ -290,6 +291,7 @@ __all__ = [
     "selu",
     "sigmoid_focal_loss",
     "signbit",
+    "slice",
     "slice_scatter",
     "smooth_l1_loss",
     "soft_margin_loss",

@@ -180,6 +180,7 @@ split.gradient_programs(x=lambda dys, *, axis: concat(dys, axis=axis))
 @operator(
     "x: T[...s] -> y: T[...t]",
     linear_in=("x",),
+    added_later=("clip",),
     aliases=("x",),
     axis_attribute="axis",
     cases=[
@@ -194,36 +195,44 @@ split.gradient_programs(x=lambda dys, *, axis: concat(dys, axis=axis))
         GradCheck(x=(3, 2), start=-3, stop=2),
         GradCheck(x=(2, 3), start=1, stop=1),
         GradCheck(x=(2, 6, 2), axis=-2, start=1, stop=-1, step=2),
+        Case(x=[1, 2, 3], start=-9, stop=9, clip=True, y=[1, 2, 3]),
+        Case(x=[1, 2, 3], start=1, stop=9, step=2, clip=True, y=[2]),
+        Case(x=[1.0, 2.0, 3.0], start=2, stop=-2, clip=True, y=[]),
+        GradCheck(x=(2, 3), axis=1, start=-9, stop=2, clip=True),
+        GradCheck(x=(3, 2), start=1, stop=9, step=2, clip=True),
+        GradCheck(x=(0, 2), start=1, clip=True),
+        Rejects("step is 0, where it is at least 1", x=(3,), step=0, clip=True),
         Rejects("step is 0, where it is at least 1", x=(3,), step=0),
         Rejects("axis 0 has the size 3, which 1 to 4 exceeds", x=(3,), start=1, stop=4),
         Rejects("axis 0 has the size 3, which -4 to its end exceeds", x=(3,), start=-4),
         Rejects("axis 0 has the size 3, in which 2 to -2 is no range", x=(3,), start=2, stop=-2),
     ],
 )
-def slice_(x, *, axis: int = 0, start: int = 0, stop: int | None = None, step: int | None = None):
+def slice_(x, *, axis: int = 0, start: int = 0, stop: int | None = None, step: int | None = None, clip: bool = False):
     """The elements from ``start`` on, and before ``stop``, along ``axis``: all or, with a ``step``, every so many.
 
-    Negative numbers count from the end; nothing is clipped. Its gradient is zero where nothing was taken from.
+    Negative numbers count from the end. Bounds beyond the axis are clipped to it with ``clip``, and refused without; the function
+    `ol.op.slice` clips them unless it is told otherwise. Its gradient is zero where nothing was taken from.
     """
-    first, length = range_within(x.shape[axis], axis, start, stop)
+    first, length = range_within(x.shape[axis], axis, start, stop, clip=clip)
     return x.narrow(axis, first, length) if step is None else torch.index_select(x, axis, every(step, first, length, x.device))
 
 
 @slice_.infer_shape
-def slice_shape(x, *, axis, start, stop=None, step=None):
+def slice_shape(x, *, axis, start, stop=None, step=None, clip=False):
     axis = require_axis(x.shape, axis)
-    return (*x.shape[:axis], slice_size(x.shape[axis], axis, start, stop, step), *x.shape[axis + 1 :])
+    return (*x.shape[:axis], slice_size(x.shape[axis], axis, start, stop, step, clip=clip), *x.shape[axis + 1 :])
 
 
 @slice_.gradient("x", axis_attribute="axis")
-def slice_dx(x_shape, dy, *, axis, start, stop=None, step=None):
+def slice_dx(x_shape, dy, *, axis, start, stop=None, step=None, clip=False):
     """``dy`` where the slice stood, zeros around it."""
-    return write_slice(dy, dy.new_empty(x_shape), axis, start, stop, step)
+    return write_slice(dy, dy.new_empty(x_shape), axis, start, stop, step, clip)
 
 
-def write_slice(dy: torch.Tensor, out: torch.Tensor, axis: int, start: int, stop: int | None, step: int | None) -> torch.Tensor:
+def write_slice(dy: torch.Tensor, out: torch.Tensor, axis: int, start: int, stop: int | None, step: int | None, clip: bool) -> torch.Tensor:
     """``dy`` in the place of a slice of ``out``, zeros around it."""
-    first, length = range_within(out.shape[axis], axis, start, stop)
+    first, length = range_within(out.shape[axis], axis, start, stop, clip=clip)
     if step is not None:
         return out.zero_().index_copy_(axis, every(step, first, length, out.device), dy)
     out.zero_().narrow(axis, first, length).copy_(dy)

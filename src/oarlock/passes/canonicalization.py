@@ -182,7 +182,8 @@ def _sliced(var: Var) -> tuple[int, int, int, Op] | None:
     axis: int = op.attributes["axis"] % len(var.shape)  # type: ignore[operator, assignment]
     if not isinstance(var.shape[axis], int):
         return None
-    first, length = range_within(var.shape[axis], axis, op.attributes["start"], op.attributes.get("stop"))  # type: ignore[arg-type]
+    start, stop, clip = (op.attributes.get(name) for name in ("start", "stop", "clip"))
+    first, length = range_within(var.shape[axis], axis, start, stop, clip=bool(clip))  # type: ignore[arg-type]
     return axis, first, length, op
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from oarlock.ir.operation import Op
-from oarlock.ir.size import Shape, Size, multiply, names_in, product, rename
+from oarlock.ir.size import Shape, Size, is_polynomial, multiply, names_in, product, rename
 from oarlock.ir.var import Var
 from oarlock.registry.axes import axes_alone
 from oarlock.registry.declaration import Operator
@@ -43,7 +43,7 @@ def axes_with(shape: Shape | None, symbol: str) -> list[int]:
 
 def is_multiple(size: Size, symbol: str) -> bool:
     """Whether `size` is `symbol` times what does not depend on it."""
-    if symbol not in names_in(size) or "//" in str(size):
+    if symbol not in names_in(size) or not is_polynomial(size):
         return False
     return rename(size, {symbol: 0}) == 0 and rename(size, {symbol: 2}) == multiply(2, rename(size, {symbol: 1}))
 

@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 from oarlock.errors import DeclarationError, DTypeError, ShapeError
 from oarlock.ir.dtype import DType
-from oarlock.ir.shape_rules import may_be, may_be_broadcast, require_axes
+from oarlock.ir.shape_rules import gives_way, may_be, may_be_broadcast, require_axes
 from oarlock.ir.size import Shape, Size, add, can_be_equal, format_shape, rename
 from oarlock.registry.dtype_class import bind_dtype, find_dtype, is_dtype_text
 
@@ -278,8 +278,8 @@ def _broadcast(a: Shape, b: Shape, first: str, second: str, binding: Binding) ->
     for back in range(max(len(a), len(b)), 0, -1):
         left = a[-back] if back <= len(a) else 1
         right = b[-back] if back <= len(b) else 1
-        if left == 1 or right == 1:
-            sizes.append(right if left == 1 else left)
+        if gives_way(left, right) or gives_way(right, left):
+            sizes.append(right if gives_way(left, right) else left)
         elif left == right:
             sizes.append(left)
         elif isinstance(left, int) != isinstance(right, int) and may_be_broadcast(left, right):

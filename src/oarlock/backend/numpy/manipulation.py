@@ -82,29 +82,31 @@ def split_like(x, like, *, axis):
     return np.split(x, np.cumsum([shape[axis] for shape in like])[:-1], axis)
 
 
-def _range(length, axis, start, stop):
+def _range(length, axis, start, stop, clip):
+    if clip:
+        return slice(*slice(start, stop).indices(length))
     first, end = (value + length if value < 0 else value for value in (start, length if stop is None else stop))
     if not 0 <= first <= end <= length:
         raise ValueError(f"axis {axis} has the size {length}, which {start} to {stop} exceeds")
     return slice(first, end)
 
 
-def _part(count, length, axis, start, stop, step):
+def _part(count, length, axis, start, stop, step, clip):
     whole = [slice(None)] * count
-    part = _range(length, axis, start, stop)
+    part = _range(length, axis, start, stop, clip)
     whole[axis] = slice(part.start, part.stop, step)
     return tuple(whole)
 
 
 @kernel
-def slice_(x, *, axis, start, stop=None, step=None):
-    return x[_part(x.ndim, x.shape[axis], axis, start, stop, step)]
+def slice_(x, *, axis, start, stop=None, step=None, clip=False):
+    return x[_part(x.ndim, x.shape[axis], axis, start, stop, step, clip)]
 
 
 @kernel
-def slice_dx(x_shape, dy, *, axis, start, stop=None, step=None):
+def slice_dx(x_shape, dy, *, axis, start, stop=None, step=None, clip=False):
     dx = np.zeros(x_shape, dy.dtype)
-    dx[_part(len(x_shape), x_shape[axis], axis, start, stop, step)] = dy
+    dx[_part(len(x_shape), x_shape[axis], axis, start, stop, step, clip)] = dy
     return dx
 
 

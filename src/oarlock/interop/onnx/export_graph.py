@@ -10,6 +10,7 @@ from oarlock.interop.onnx.element_types import NUMBERS
 from oarlock.interop.onnx.package import get_package
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
+from oarlock.ir.polynomial import find_division, find_least
 from oarlock.ir.size import Shape, Size, names_in, solve, terms
 
 if TYPE_CHECKING:
@@ -259,9 +260,11 @@ class Graph:
         for factors, coefficient in terms(size).items():
             part = self.ints([coefficient])
             for factor in factors:
-                if factor.startswith("("):
-                    inner, divisor = factor[1:].rsplit(")//", 1)
-                    number = self._floor_divide(self.size(inner if not inner.isdigit() else int(inner), missing=missing), int(divisor))
+                division, choices = find_division(factor), find_least(factor)
+                if division is not None:
+                    number = self._floor_divide(self.size(division[0], missing=missing), division[1])
+                elif choices is not None:
+                    number = self("Min", *(self.size(choice, missing=missing) for choice in choices))
                 else:
                     number = self.size(factor, missing=missing)
                 part = number if part == self.ints([1]) else self("Mul", part, number)

@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import reduce
 
 import torch
 
@@ -13,6 +14,7 @@ from oarlock.interop.onnx.rule import Unsupported
 from oarlock.ir.block_stack import innermost_block
 from oarlock.ir.dtype import DType
 from oarlock.ir.names import is_name
+from oarlock.ir.polynomial import TOKEN
 from oarlock.ir.program import Program
 from oarlock.ir.size import Size, names_in
 from oarlock.ir.var import Var
@@ -94,7 +96,7 @@ class ProgramWriter:
         told = self._told(size)
         if told is None:
             names = {name: f"v{number}" for number, name in enumerate(sorted(names_in(size), key=len, reverse=True))}
-            text = re.sub(r"[A-Za-z_][A-Za-z0-9_.@]*", lambda found: names[found.group()], size)
+            text = "".join(names.get(token) or token for token in TOKEN.findall(str(size)))
             told = self._computed(ast.parse(text, mode="eval").body, {short: name for name, short in names.items()})
         return told if told.dtype is dtype else op.cast(told, dtype=dtype)
 
@@ -120,6 +122,8 @@ class ProgramWriter:
         if isinstance(tree, ast.BinOp):
             operator = {ast.Add: op.add, ast.Sub: op.subtract, ast.Mult: op.multiply, ast.FloorDiv: op.floor_divide}[type(tree.op)]
             return operator(self._computed(tree.left, names), self._computed(tree.right, names))
+        if isinstance(tree, ast.Call):
+            return reduce(op.minimum, (self._computed(choice, names) for choice in tree.args))
         assert isinstance(tree, ast.Name), "a size is names, numbers and arithmetic"
         told = self._told(names[tree.id])
         if told is None:

@@ -8,7 +8,7 @@ import torch
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind
 from torch.fx import Node
 
-from oarlock.errors import ProgramError, ShapeError
+from oarlock.errors import OarlockError, ProgramError, ShapeError
 from oarlock.interop.torch.constants import compute_constants
 from oarlock.interop.torch.export import Exported
 from oarlock.interop.torch.formulas import write_formulas_whole
@@ -64,19 +64,37 @@ class Written:
 
 
 def write_graph(graph: Graph, program: Program, given: Sequence[object], prefix: str = "") -> Written:
-    """Write `graph` into `program`, on variables for its tensors. Raises UnsupportedError, and leaves the program as it was."""
-    refusals, symbols = Refusals(graph.exported.name), Symbols()
+    """Write `graph` into `program`, on variables for its tensors. Raises UnsupportedError, and leaves the program as it was.
+
+    Parts are of the sizes that PyTorch gives them outside of an export. A graph that computes with the sizes that the export has fixed is
+    written with those, and the run refuses others.
+    """
+
+    def writer_of(*, held_to_sizes: bool) -> Writer:
+        state = State(program, graph.exported, prefix)
+        return Writer(program, state, Symbols(), Refusals(graph.exported.name), held_to_sizes=held_to_sizes)
+
+    writer = writer_of(held_to_sizes=False)
+    try:
+        return _write(graph, writer, given)
+    except OarlockError:
+        if not writer.has_other_sizes:
+            raise
+    return _write(graph, writer_of(held_to_sizes=True), given)
+
+
+def _write(graph: Graph, writer: Writer, given: Sequence[object]) -> Written:
+    program, state, symbols, refusals = writer.program, writer.state, writer.symbols, writer.refusals
     with undone_on_error(program):
         start = program.main.tail_start
         _bind_symbols(graph, given, symbols)
-        state = State(program, graph.exported, prefix)
         state.declare_all()
-        writer = Writer(program, state, symbols, refusals)
         signature = graph.exported.program.graph_signature
         mutated = set(signature.buffers_to_mutate.values())
         inputs = iter(given)
         values = [_value_of(spec, state, mutated, inputs) for spec in signature.input_specs]
         made = writer.write(graph.exported.program.graph_module, values)
+        writer.require_free_sizes()
         outputs: list[object] = []
         end = next(node for node in reversed(graph.exported.program.graph.nodes) if node.op == "output")
         for spec, value in zip(signature.output_specs, made, strict=True):

@@ -1,13 +1,16 @@
 """Sizes as variables: what PyTorch's int arithmetic on shapes becomes where an operator computes with them."""
 
 from collections.abc import Iterator
+from functools import reduce
 
 from oarlock.interop.torch.rules.registry import Unsupported
 from oarlock.ir.block_stack import current_block
 from oarlock.ir.dtype import DType
+from oarlock.ir.polynomial import find_division, find_least
 from oarlock.ir.program import Program
 from oarlock.ir.size import Size, terms
 from oarlock.ir.var import Var
+from oarlock.op.choice import minimum
 from oarlock.op.creation import full
 from oarlock.op.elementwise import add, floor_divide, multiply
 from oarlock.registry.catalogue import standard
@@ -29,9 +32,11 @@ def variable_of_size(size: Size, program: Program) -> Var:
             assert isinstance(found, Var)
             return found
     if terms(size) == {(size,): 1}:
-        if size.startswith("("):
-            inner, divisor = size[1:].rsplit(")//", 1)
-            return floor_divide(variable_of_size(inner, program), variable_of_size(int(divisor), program))
+        division, choices = find_division(size), find_least(size)
+        if division is not None:
+            return floor_divide(*(variable_of_size(part, program) for part in division))
+        if choices is not None:
+            return reduce(minimum, (variable_of_size(choice, program) for choice in choices))
         raise Unsupported(f"no variable has the size {size}, so no run tells it")
     total: Var | None = None
     for factors, coefficient in terms(size).items():

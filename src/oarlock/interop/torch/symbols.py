@@ -9,6 +9,7 @@ import torch
 from oarlock.ir import size
 from oarlock.ir.size import Shape, Size
 from oarlock.ir.var import Var
+from oarlock.op.choice import maximum, minimum
 from oarlock.op.elementwise import add, floor_divide, multiply, remainder
 
 __all__ = ["Symbols"]
@@ -55,6 +56,8 @@ class Symbols:
             base, power = expression.args
             low = isinstance(power, sympy.Integer) and 0 <= int(power) <= _HIGHEST_POWER
             return self._fold(size.multiply, 1, [base] * int(power)) if low else None  # type: ignore[arg-type]
+        if _kind(expression) in _BOUNDS and expression.args:
+            return self._fold(_BOUNDS[_kind(expression)], self._read(expression.args[0]), expression.args[1:])
         if _kind(expression) in _DIVISIONS:
             return self._divide(*expression.args)
         if _kind(expression) in _REMAINDERS:
@@ -63,11 +66,11 @@ class Symbols:
                 return size.add(dividend, size.multiply(-int(expression.args[1]), quotient))  # type: ignore[arg-type]
         return None
 
-    def _fold(self, operation: Callable[[Size, Size], Size], start: Size, parts: Sequence[sympy.Basic]) -> Size | None:
+    def _fold(self, operation: Callable[[Size, Size], Size], start: Size | None, parts: Sequence[sympy.Basic]) -> Size | None:
         total = start
         for part in parts:
             read = self._read(part)
-            if read is None:
+            if read is None or total is None:
                 return None
             total = operation(total, read)
         return total
@@ -97,9 +100,12 @@ class Symbols:
 
 
 _DIVISIONS, _REMAINDERS = ("FloorDiv", "CleanDiv"), ("Mod", "PythonMod")  # classes of PyTorch's own, which are not public
+_BOUNDS: dict[str, Callable[[Size, Size], Size]] = {"Min": size.minimum, "Max": size.maximum}
 _ARITHMETIC: dict[str, Callable[..., Var]] = {
     "Add": add,
     "Mul": multiply,
+    "Min": minimum,
+    "Max": maximum,
     **dict.fromkeys(_DIVISIONS, floor_divide),
     **dict.fromkeys(_REMAINDERS, remainder),
 }

@@ -9,13 +9,14 @@ import torch
 from torch.fx import GraphModule, Node
 
 from oarlock.backend.torch.private import HigherOrderOperator, OpOverload
-from oarlock.errors import OarlockError
+from oarlock.errors import OarlockError, ShapeError
 from oarlock.interop.torch import control
 from oarlock.interop.torch.arguments import bind, map_values, require_taken
 from oarlock.interop.torch.chance import expected_value, training_flag
 from oarlock.interop.torch.marks import STOP
 from oarlock.interop.torch.promotion import promoted
 from oarlock.interop.torch.refusals import Refusals, line_of
+from oarlock.interop.torch.rules.arguments import telling
 from oarlock.interop.torch.rules.registry import RESULT, Unsupported, find_rule
 from oarlock.interop.torch.runtime_sizes import variable_of_size
 from oarlock.interop.torch.state import Constant, State
@@ -23,7 +24,7 @@ from oarlock.interop.torch.symbols import Symbols
 from oarlock.ir.block_stack import current_block
 from oarlock.ir.names import DRAWS
 from oarlock.ir.program import Program
-from oarlock.ir.size import Size, format_shape, is_same
+from oarlock.ir.size import Size, add, format_shape, is_same, multiply, names_in, resolved
 from oarlock.ir.var import Var
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.elementwise import assign
@@ -55,9 +56,17 @@ BROKEN = _Broken()
 
 
 class Writer:
-    """Writes graphs into one program. What cannot be written is noted in `refusals`, and the rest goes on around it."""
+    """Writes graphs into one program. What cannot be written is noted in `refusals`, and the rest goes on around it.
 
-    def __init__(self, program: Program, state: State, symbols: Symbols, refusals: Refusals):
+    The export fixes which of two sizes is smaller, as its example has them: of `x[:, :512]` it says that the size is t. Programs have
+    `min(t,512)`, and `has_other_sizes` says so. With `held_to_sizes` they have the sizes of the export, and the run refuses others.
+    """
+
+    def __init__(self, program: Program, state: State, symbols: Symbols, refusals: Refusals, *, held_to_sizes: bool = False):
+        self.held_to_sizes = held_to_sizes
+        self.has_other_sizes = False
+        self._fixed_sizes: set[str] = set()
+        self._read_sizes: set[str] = set()
         self.program = program
         self.state = state
         self.symbols = symbols
@@ -81,6 +90,11 @@ class Writer:
                 with self.program.write_as(self.program.writing[0], line_of(node)):
                     values[node] = self._call(node, values)
         raise AssertionError("a graph ends with its output")
+
+    def require_free_sizes(self) -> None:
+        """Raise ShapeError if the graph computes with a size that the export has fixed, or may do so: of a number, nothing shows it."""
+        if self._fixed_sizes & self._read_sizes:
+            raise ShapeError("the export has fixed which of two sizes is smaller")
 
     def variable(self, value: object) -> object:
         """`value` with constants in it as variables."""
@@ -173,6 +187,7 @@ class Writer:
         if isinstance(meta, torch.SymInt):
             known = self.symbols.find_size(meta)
             if known is not None:
+                self._read_sizes |= names_in(known)
                 return known
             expression = meta.node.expr
             if isinstance(node.target, OpOverload) and not str(node.target).startswith("aten.sym_"):
@@ -258,6 +273,7 @@ class Writer:
             return made
         if not isinstance(made, Var):
             raise Unsupported(f"a fault of Oarlock: its rule gives {made!r:.60}")
+        made = self._held_to_sizes(made, meta)
         dtype, shape = from_torch(meta.dtype), made.shape or ()
         fits = made.dtype is dtype and len(shape) == meta.ndim and all(map(self._unify, shape, meta.shape))
         if not fits:
@@ -267,11 +283,30 @@ class Writer:
             )
         return made
 
+    def _held_to_sizes(self, made: Var, meta: torch.Tensor) -> Var:
+        """`made` with the sizes that the export states, where it has taken one of two for the smaller: the run checks that."""
+        if not self.held_to_sizes or made.ndim != meta.ndim:
+            return made
+        for axis, (ours, theirs) in enumerate(zip(made.shape or (), meta.shape, strict=True)):
+            known = self.symbols.find_size(theirs)
+            if known is not None and not is_same(known, ours) and self._is_one_of(known, ours):
+                place: Size = add(known, multiply(ours, -1))  # of which none but 0 is accepted
+                made = standard.get("narrow")(made, telling([place, known], made), axis=axis, start=(place,), length=(known,))
+        return made
+
+    def _is_one_of(self, size: Size, ours: Size) -> bool:
+        return isinstance(ours, str) and any(is_same(size, option) for option in resolved(ours))
+
     def _unify(self, ours: Size, theirs: object) -> bool:
         """Whether a size is what the export says; a symbol that it tells from now on stands for ours."""
         known = self.symbols.find_size(theirs)
         if known is not None:
-            return is_same(known, ours)
+            if is_same(known, ours):
+                return True
+            self.has_other_sizes = True
+            self._fixed_sizes |= names_in(ours)
+            self._read_sizes |= names_in(ours) - names_in(known) if isinstance(known, int) else set()
+            return self._is_one_of(known, ours)
         expression = theirs.node.expr  # type: ignore[attr-defined]
         if isinstance(expression, sympy.Symbol):
             self.symbols.bind(expression, ours)

@@ -8,9 +8,10 @@ from oarlock.op.comparison import not_equal
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.composed.composition import composition
 from oarlock.op.composed.shape import known_shape, unsqueeze
+from oarlock.op.composed.slices import slice as slice_
 from oarlock.op.cumulative import cumsum
 from oarlock.op.elementwise import add, multiply, subtract
-from oarlock.op.manipulation import concat, slice_
+from oarlock.op.manipulation import concat
 from oarlock.op.reduction import reduce_sum
 
 __all__ = ["cumulative_trapezoid", "diff", "trapezoid"]

@@ -11,6 +11,7 @@ from oarlock.ir.shape_rules import require_axis
 from oarlock.ir.var import Var
 from oarlock.op.along_axis import index, index_put
 from oarlock.op.composed.shape import known_shape, squeeze, unsqueeze
+from oarlock.op.composed.slices import part_along
 from oarlock.op.creation import full
 from oarlock.op.dtype_conversion import cast
 from oarlock.op.indexing import nonzero
@@ -28,9 +29,9 @@ Index = int | slice | EllipsisType | Var | None
 def subscript(x: Var, key: Index | tuple[Index, ...]) -> Var:
     """``x[key]`` as in PyTorch: numbers, slices with steps of either sign, ``...``, None, variables of integers or of bools, lists.
 
-    Slices are clipped where the size is known, as Python clips them; of a symbol, what they ask for must be there. Variables of integers
-    broadcast; where they stand apart, their axes come first. One of bools takes the places where it is true, of which the run tells how
-    many there are. Raises ShapeError and ArgumentError.
+    Bounds of slices are clipped to the axis, also where its size is a symbol: the size of ``x[:, :512]`` is ``min(t,512)``. A number has
+    to be a place along the axis, which the run checks of a symbol. Variables of integers broadcast; apart, their axes come first.
+    One of bools takes the places where it is true, of which the run tells how many there are. Raises ShapeError and ArgumentError.
     """
     x = require_type(x, "x[...]: x")
     items = list(key) if isinstance(key, tuple) else [key]
@@ -109,23 +110,20 @@ def _part(x: Var, axis: int, part: slice) -> Var:
     for bound in (part.start, part.stop, part.step):
         if not (bound is None or hasattr(bound, "__index__")):
             raise ArgumentError(f"x[...]: a slice is of numbers, not of {describe_value(bound)}; see ol.op.narrow", location=here())
-    if isinstance(size, int):
-        places = range(*part.indices(size))
-        if not places:
-            return slice_(x, axis=axis, start=0, stop=0)
-        first, last = min(places[0], places[-1]), max(places[0], places[-1])
-        start, stop, step = first, last + 1, places.step
-    else:
-        start, stop, step = part.start or 0, part.stop, part.step or 1
-        if step < 0 and (part.start is not None or part.stop is not None):
-            raise ShapeError(
-                f"x[...]: a slice that goes back has no bounds where the size is {size}", location=here(), given=[x.describe()]
-            )
-    if (start, stop) not in ((0, None), (0, size)):
-        x = slice_(x, axis=axis, start=start, stop=stop)
-    if step < 0:
+    start, stop, step = (None if bound is None else operator.index(bound) for bound in (part.start, part.stop, part.step))
+    if step == 0:
+        raise ArgumentError("x[...]: the step of a slice is 0", location=here(), given=[x.describe()])
+    if isinstance(size, str):
+        return part_along(x, axis, start, stop, step or 1)
+    places = range(*part.indices(size))
+    if not places:
+        return slice_(x, axis=axis, start=0, stop=0)
+    first, last = min(places[0], places[-1]), max(places[0], places[-1])
+    if (first, last + 1) != (0, size):
+        x = slice_(x, axis=axis, start=first, stop=last + 1)
+    if places.step < 0:
         x = flip(x, axes=(axis,))
-    return x if abs(step) == 1 else slice_(x, axis=axis, step=abs(step))
+    return x if abs(places.step) == 1 else slice_(x, axis=axis, step=abs(places.step))
 
 
 def gather_nd(x: Var, indices: Var, *, batch: int = 0) -> Var:

@@ -3,9 +3,9 @@
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
 from oarlock.ir.shape_rules import broadcast_shape, require_axis
-from oarlock.ir.size import Shape
+from oarlock.ir.size import Shape, is_at_least
 from oarlock.ir.var import Var
-from oarlock.op.manipulation import reshape
+from oarlock.op.manipulation import reshape, slice_
 from oarlock.op.told_shape import broadcast_to
 
 __all__ = ["broadcast_together", "known_shape", "squeeze", "unsqueeze"]
@@ -32,6 +32,9 @@ def squeeze(x: Var, *axes: int) -> Var:
     """``x`` without ``axes``, which are of size 1; without all that are known to be, where none is named. Raises ShapeError."""
     shape = known_shape(x, "squeeze")
     places = {require_axis(shape, axis) for axis in axes} if axes else {axis for axis, size in enumerate(shape) if size == 1}
+    for axis in places:
+        if isinstance(shape[axis], str) and is_at_least(1, shape[axis]):
+            x = slice_(x, axis=axis, stop=1)  # which the run refuses where there is none
     return reshape(x, shape=[size for axis, size in enumerate(shape) if axis not in places]) if places else x
 
 

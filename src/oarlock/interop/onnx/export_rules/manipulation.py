@@ -65,12 +65,15 @@ def split(g: Graph, x: Value, *, sections: int, axis: int) -> list[str]:
 
 
 @export("slice")
-def slice_(g: Graph, x: Value, *, axis: int = 0, start: int = 0, stop: int | None = None, step: int = 1) -> str:
+def slice_(g: Graph, x: Value, *, axis: int = 0, start: int = 0, stop: int | None = None, step: int = 1, clip: bool = False) -> str:
+    """Slice of ONNX clips in any case: bounds beyond the axis, which a plan refuses without `clip`, give a shorter result there."""
     return g.slice(x, axis, start, END if stop is None else stop, step)
 
 
 @export("slice_dx")
-def slice_dx(g: Graph, x: Value, dy: Value, *, axis: int = 0, start: int = 0, stop: int | None = None, step: int = 1) -> str:
+def slice_dx(
+    g: Graph, x: Value, dy: Value, *, axis: int = 0, start: int = 0, stop: int | None = None, step: int = 1, clip: bool = False
+) -> str:
     """Zeros around `dy`, which is put where it was taken from by the numbers of those places."""
     places = g.slice(g.arange(g.dim(x, axis)), 0, start, END if stop is None else stop, step)
     return put_along(g, dy, places, x, axis)

@@ -49,7 +49,7 @@ def _taken(x: Var, number: int, axis: int) -> Var:
     size = shape_of(x)[axis]
     if isinstance(size, int) and not -size <= number < size:
         raise Unsupported(f"{number} is asked for along an axis of {size}")
-    part = op.slice(x, axis=axis, start=number, stop=number + 1 if number != -1 else None)
+    part = op.slice(x, axis=axis, start=number, stop=number + 1 if number != -1 else None, clip=False)
     return reshaped(part, [item for other, item in enumerate(shape_of(x)) if other != axis])
 
 
@@ -80,7 +80,7 @@ def _columns(x: Var, index: Var, first: int) -> list[Var]:
     for number in _columns_count(index):
         if first + number >= rank_of(x):
             raise Unsupported(f"its index has more columns than its input axes: {len(_columns_count(index))}")
-        column = op.slice(index, axis=rank - 1, start=number, stop=number + 1)
+        column = op.slice(index, axis=rank - 1, start=number, stop=number + 1, clip=False)
         found.append(_from_front(reshaped(column, shape_of(index)[:-1]), x, first + number))
     return found
 
@@ -144,7 +144,7 @@ def one_hot(index, depth, values, *, axis=-1):
     index = op.where(op.less(index, constant(0, index)), op.add(index, constant(count, index)), index)
     places = reshaped(op.arange([], stop=(count,)), [count if other == axis else 1 for other in range(rank)])
     marked = op.equal(unsqueezed(index, [axis]), places)
-    off, on = (reshaped(op.slice(values, start=number, stop=number + 1), ()) for number in (0, 1))
+    off, on = (reshaped(op.slice(values, start=number, stop=number + 1, clip=False), ()) for number in (0, 1))
     return op.where(marked, on, off)
 
 

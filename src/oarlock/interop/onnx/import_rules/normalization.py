@@ -142,8 +142,8 @@ def local_response_norm(x, *, size, alpha=0.0001, beta=0.75, bias=1.0):
     pads = [0] * rank_of(x), [0] * rank_of(x)
     pads[0][1], pads[1][1] = before, after
     padded = op.pad(squares, before=tuple(pads[0]), after=tuple(pads[1]), mode="constant", value=0.0)
-    total = op.slice(padded, axis=1, start=0, stop=shape[1])
+    total = op.slice(padded, axis=1, start=0, stop=shape[1], clip=False)
     for number in range(1, size):
-        total = op.add(total, op.slice(padded, axis=1, start=number, stop=number + shape[1]))
+        total = op.add(total, op.slice(padded, axis=1, start=number, stop=number + shape[1], clip=False))
     root = op.power(op.add(op.multiply(total, constant(alpha / size, x)), constant(bias, x)), constant(beta, x))
     return op.divide(x, root)

@@ -37,7 +37,7 @@ class Direction:
 
 def _part(x: Var, number: int) -> Var:
     """The weights of one direction."""
-    return reshaped(op.slice(x, axis=0, start=number, stop=number + 1), shape_of(x)[1:])
+    return reshaped(op.slice(x, axis=0, start=number, stop=number + 1, clip=False), shape_of(x)[1:])
 
 
 class Layer:

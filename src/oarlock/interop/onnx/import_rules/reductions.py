@@ -147,7 +147,7 @@ def top_k(x, k, *, axis=-1, largest=1, sorted=1):
         raise Unsupported(f"its k is {count}, where a number is taken", hint="sizes={...} gives symbols numbers")
     axis = axis_of(axis, rank_of(x))
     values, places = op.sort(x, axis=axis, descending=bool(largest))
-    return [op.slice(item, axis=axis, start=0, stop=count) for item in (values, places)]
+    return [op.slice(item, axis=axis, start=0, stop=count, clip=False) for item in (values, places)]
 
 
 @rule("Softmax", since=13)

@@ -25,6 +25,7 @@ from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
 from oarlock.ir.size import Size
 from oarlock.ir.var import Var
+from oarlock.op.composed.slices import part_along
 
 if TYPE_CHECKING:
     from oarlock.interop.onnx.importer import Importer
@@ -237,7 +238,7 @@ def narrowed(x: Var, axis: int, start: Size, length: Size, importer: "Importer")
     if start == 0 and length == shape_of(x)[axis]:
         return op.assign(x)
     if isinstance(start, int) and isinstance(length, int):
-        return op.slice(x, axis=axis, start=start, stop=start + length)
+        return op.slice(x, axis=axis, start=start, stop=start + length, clip=False)
     return op.narrow(x, importer.writer.tellers([start, length]), axis=axis, start=Sizes((start,)), length=Sizes((length,)))
 
 
@@ -257,44 +258,34 @@ def slice_of(x, starts, ends, axes=None, steps=None, *, importer: "Importer"):
 
 
 def _sliced(x: Var, axis: int, start: Size, end: Size, step: Size, importer: "Importer") -> Var:
+    """A slice whose bounds are known before the run. Numbers are clipped; of symbols, the run refuses those beyond the axis."""
     whole = shape_of(x)[axis]
     if not isinstance(step, int) or step == 0:
         raise Unsupported(f"a step of {step}")
-    if isinstance(whole, int) and isinstance(start, int) and isinstance(end, int):
-        taken = range(whole)[start : end if step > 0 or end > -(2**31) else None : step]
-        if not len(taken):
-            return op.slice(x, axis=axis, start=0, stop=0)
-        if step < 0:
-            x, taken = (
-                op.flip(op.slice(x, axis=axis, start=taken[-1], stop=taken[0] + 1), axes=(axis,)),
-                range(0, taken[0] + 1 - taken[-1], -step),
-            )
-        if len(taken) == shape_of(x)[axis]:
-            return x
-        return _strided(x, axis, taken[0], taken[-1] + 1, abs(step))
-    far = 2**31 - 1
+    if step < 0 and isinstance(start, int) and isinstance(whole, int) and start < -whole:
+        start = -whole  # of NumPy, no place; of ONNX, the first
+    if isinstance(start, int) and isinstance(end, int) and (step > 0 or isinstance(whole, int) or start >= -1):
+        first = None if _is_end(start, step, is_start=True) else start
+        return part_along(x, axis, first, None if _is_end(end, step, is_start=False) else end, step)
     if step < 0:
-        if start in (-1,) and isinstance(end, int) and end < -(2**31) + 1:
-            return _strided(op.flip(x, axes=(axis,)), axis, 0, None, -step)
-        raise Unsupported(f"it counts down along a size that is not known, {whole}")
-    if isinstance(end, int) and end >= far:
-        end = whole
-    if isinstance(start, int) and start < 0:
-        start = sizes.add(whole, start)
-    if isinstance(end, int) and end < 0:
-        end = sizes.add(whole, end)
-    if start == 0 and end == whole:
-        return _strided(x, axis, 0, None, step)
-    if isinstance(whole, str) and isinstance(start, int) and isinstance(end, int):
-        return _strided(x, axis, start, end, step)
+        return _sliced_by_values(x, known_sizes([start]), known_sizes([end]), known_sizes([axis]), known_sizes([step]), importer)
+    start, end = (_from_front(bound, whole) for bound in (start, end))
     part = narrowed(x, axis, start, sizes.add(end, sizes.multiply(start, -1)), importer)
-    return _strided(part, axis, 0, None, step)
+    return op.slice(part, axis=axis, step=step) if step != 1 else part
 
 
-def _strided(x: Var, axis: int, start: int, stop: int | None, step: int) -> Var:
-    if step == 1:
-        return x if start == 0 and stop in (None, shape_of(x)[axis]) else op.slice(x, axis=axis, start=start, stop=stop)
-    return op.slice(x, axis=axis, start=start, stop=stop, step=step)
+def _is_end(bound: int, step: int, *, is_start: bool) -> bool:
+    """Whether a bound is one of the numbers that stand for the first or the last place of an axis of any size."""
+    return bound >= 2**31 - 1 if is_start is (step < 0) else bound < -(2**31) + 2
+
+
+def _from_front(bound: Size, whole: Size) -> Size:
+    """A bound counted from the front, clipped where names show which of the two is smaller."""
+    if not sizes.is_at_least(bound, 0) and sizes.is_at_least(-1, bound):
+        return sizes.maximum(sizes.add(whole, bound), 0)
+    if (isinstance(bound, int) and bound >= 2**31 - 1) or sizes.is_at_least(bound, whole):
+        return whole
+    return bound
 
 
 def _sliced_by_values(x: Var, starts, ends, axes: Known | None, steps: Known | None, importer: "Importer") -> Var:
@@ -307,12 +298,13 @@ def _sliced_by_values(x: Var, starts, ends, axes: Known | None, steps: Known | N
     for number, (axis, step) in enumerate(zip(chosen, strides, strict=True)):
         if not isinstance(step, int) or step == 0:
             raise Unsupported(f"a step of {step}")
-        start, end = (op.cast(op.slice(item, start=number, stop=number + 1), dtype=DType.INT64) for item in bounds)
+        start, end = (op.cast(op.slice(item, start=number, stop=number + 1, clip=False), dtype=DType.INT64) for item in bounds)
         whole = op.reshape(op.size(x, axis=axis), shape=(1,))
         low, high = (constant(0, whole), whole) if step > 0 else (constant(-1, whole), op.subtract(whole, constant(1, whole)))
+        first = constant(0, whole)  # the least start, with a step of either sign
         start, end = (
-            op.minimum(op.maximum(op.where(op.less(item, constant(0, item)), op.add(item, whole), item), low), high)
-            for item in (start, end)
+            op.minimum(op.maximum(op.where(op.less(item, constant(0, item)), op.add(item, whole), item), least), high)
+            for item, least in ((start, first), (end, low))
         )
         rows = op.arange([], start=start, stop=end, step=step)
         result = op.gather(moved(result, axis, 0), rows)

@@ -51,12 +51,12 @@ def _fourier(x: Var, length: Known | None, axis: int, inverse: int, onesided: in
 def _transformed(x: Var, axis: int, whole: int, count: int, inverse: bool, onesided: bool, importer: "Importer") -> Var:
     """Real and imaginary parts side by side in the last axis; what there is of a signal, cut or filled up to `count` places."""
     rank = rank_of(x)
-    real = reshaped(op.slice(x, axis=rank - 1, start=0, stop=1), shape_of(x)[:-1])
-    imaginary = reshaped(op.slice(x, axis=rank - 1, start=1, stop=2), shape_of(x)[:-1]) if shape_of(x)[-1] == 2 else None
+    real = reshaped(op.slice(x, axis=rank - 1, start=0, stop=1, clip=False), shape_of(x)[:-1])
+    imaginary = reshaped(op.slice(x, axis=rank - 1, start=1, stop=2, clip=False), shape_of(x)[:-1]) if shape_of(x)[-1] == 2 else None
     given = count // 2 + 1 if inverse and onesided else count
     taken = min(whole, given)
     real, imaginary = (
-        None if item is None else op.slice(moved(item, axis, -1), axis=-1, start=0, stop=taken) for item in (real, imaginary)
+        None if item is None else op.slice(moved(item, axis, -1), axis=-1, start=0, stop=taken, clip=False) for item in (real, imaginary)
     )
     rows = numpy.arange(taken)[:, None]
     columns = numpy.arange(count // 2 + 1 if onesided and not inverse else count)[None, :]
@@ -146,4 +146,4 @@ def columns_to_image(x, image, block, *, dilations=None, pads=None, strides=None
     start = op.broadcast_to(constant(0.0, x), [x], shape=(rows, columns // width, total + 1))
     index = op.broadcast_to(reshaped(index, (1, 1, flat.size)), [x], shape=(rows, columns // width, flat.size))
     added = op.scatter_along_axis(start, index, values, axis=2, reduction="add")
-    return reshaped(op.slice(added, axis=2, start=0, stop=total), (rows, columns // width, *sizes))
+    return reshaped(op.slice(added, axis=2, start=0, stop=total, clip=False), (rows, columns // width, *sizes))

@@ -123,7 +123,7 @@ def _shape_of_all(x: Var, indices: Sequence[Var], axes: Sequence[int]) -> list[S
 
 
 def _column(places: Var, number: int) -> Var:
-    return squeezed(op.slice(places, axis=1, start=number, stop=number + 1), [1])
+    return squeezed(op.slice(places, axis=1, start=number, stop=number + 1, clip=False), [1])
 
 
 @rule("aten.index_put.default", "aten._unsafe_index_put.default")
@@ -205,7 +205,7 @@ def _scattered(x: Var, dim: int, index: Var, source: Var | None, value: Number |
         for place, (have, need) in enumerate(zip(shape_of(source), shape_of(index), strict=True)):
             if have != need:
                 refuse(not (isinstance(have, int) and isinstance(need, int)), f"a source of {have} for an index of {need}")
-                values = op.slice(values, axis=place, stop=need)  # type: ignore[arg-type]
+                values = op.slice(values, axis=place, stop=need, clip=False)  # type: ignore[arg-type]
     return op.scatter_along_axis(x, index, values, axis=axis, reduction=reduction)
 
 

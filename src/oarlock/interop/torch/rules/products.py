@@ -125,8 +125,8 @@ def _grouped(x: Var, matrices: Var, ends: Var) -> Var:
     start = op.full(shape=(1,), value=0.0, dtype=DType.INT64)
     parts = []
     for group in range(groups):  # type: ignore[arg-type]
-        stop = op.slice(bounds, axis=0, start=group, stop=group + 1)
-        matrix = reshaped(op.slice(matrices, axis=0, start=group, stop=group + 1), shape_of(matrices)[1:])
+        stop = op.slice(bounds, axis=0, start=group, stop=group + 1, clip=False)
+        matrix = reshaped(op.slice(matrices, axis=0, start=group, stop=group + 1, clip=False), shape_of(matrices)[1:])
         parts.append(op.linear(op.gather(x, op.arange(like=[], start=start, stop=stop)), matrix))
         start = stop
     return op.gather(op.concat(parts, axis=0), op.arange_like(x))

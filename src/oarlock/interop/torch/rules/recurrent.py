@@ -81,7 +81,7 @@ def _with_batch(x: Var, batch_first: bool) -> list:
 
 def squeezed_row(x: Var, number: int) -> Var:
     """One row of `x`, without its axis."""
-    return reshaped(op.slice(x, axis=0, start=number, stop=number + 1), shape_of(x)[1:])
+    return reshaped(op.slice(x, axis=0, start=number, stop=number + 1, clip=False), shape_of(x)[1:])
 
 
 def _run(cell: Cell, x: Var, starts: Sequence[Var], params: Sequence[Var], *, reverse: bool) -> tuple[Var, list[Var]]:

@@ -21,16 +21,19 @@ from oarlock.interop.torch.rules.arguments import (
 )
 from oarlock.interop.torch.rules.registry import rule
 from oarlock.ir import size
-from oarlock.ir.size import Size
+from oarlock.ir.size import Size, is_same, product
 from oarlock.ir.var import Var
+from oarlock.op.composed.slices import part_along
 from oarlock.registry.signature import TensorType
 
 
 @rule("aten.view.default", "aten._unsafe_view.default", "aten.view_copy.default", "aten.reshape.default")
 def view(self: Var, result: TensorType, size: Sequence[Size | Var] = (), shape: Sequence[Size | Var] = ()):
-    """Where sizes are computed, or one is -1, the result tells them."""
+    """Where sizes are computed, or one is -1, the result tells them; -1 stays where the export has fixed the size of a part."""
+    given = size or shape
     known = result.shape is not None and "?" not in result.shape
-    return reshaped(self, result.shape if known else size or shape)  # type: ignore[arg-type]
+    fixed = known and -1 in given and not is_same(product(result.shape), product(shape_of(self)))  # type: ignore[arg-type]
+    return reshaped(self, result.shape if known and not fixed else given)  # type: ignore[arg-type]
 
 
 @rule("aten.view_as.default", "aten.reshape_as.default")
@@ -188,7 +191,7 @@ def select(self: Var, dim: int, index: Size | Var):
 
 
 def _row(x: Var, axis: int, index: int) -> Var:
-    return squeezed(op.slice(x, axis=axis, start=index, stop=index + 1 if index != -1 else None), [axis])
+    return squeezed(op.slice(x, axis=axis, start=index, stop=index + 1 if index != -1 else None, clip=False), [axis])
 
 
 @rule("aten.unbind.int", "aten.unbind_copy.int")
@@ -200,56 +203,65 @@ def unbind(self: Var, dim: int = 0):
 
 @rule("aten.slice.Tensor", "aten.slice_copy.Tensor")
 def slice(self: Var, dim: int = 0, start: Size | Var | None = None, end: Size | Var | None = None, step: int = 1):
-    """ATen clips bounds, ours are not; where symbols are compared, the export has seen to it that they are within."""
+    """Bounds beyond the axis are clipped; of symbols among them, the run refuses those beyond it."""
     axis = axis_of(self, dim)
     whole = shape_of(self)[axis]
-    every: dict[str, Any] = {} if step == 1 else {"step": step}
-    if isinstance(start, Var) or isinstance(end, Var):
-        return _taken(self, axis, 0 if start is None else start, whole if end is None or end == _FAR else end, step)
-    first, last = _bound(whole, 0 if start is None else start), _bound(whole, whole if end is None else end)
-    length = size.add(last, size.multiply(first, -1))
-    if isinstance(length, int):
-        length = max(length, 0)
-    if length == whole:
-        return op.slice(self, axis=axis, **every) if every else self
-    if isinstance(first, int) and isinstance(length, int):
-        return op.slice(self, axis=axis, start=first, stop=first + length, **every)
-    if last == whole and isinstance(first, int):
-        return op.slice(self, axis=axis, start=first, **every)
-    from_end = size.add(last, size.multiply(whole, -1))
-    if isinstance(first, int) and isinstance(from_end, int):
-        return op.slice(self, axis=axis, start=first, stop=from_end, **every)
-    like = telling([first, length], self)
-    part = op.narrow(self, like=like, axis=axis, start=(first,), length=(length,))
-    return op.slice(part, axis=axis, **every) if every else part
+    first, last = 0 if start is None else start, whole if end is None or end == _FAR else end
+    if isinstance(first, Var) or isinstance(last, Var):
+        return _taken(self, axis, first, last, step)
+    if isinstance(first, int) and (isinstance(last, int) or last == whole):
+        return part_along(self, axis, first, last if isinstance(last, int) else None, step)
+    return _between(self, axis, first, last, step)
 
 
 _FAR = 2**63 - 1
 """The end of a slice that has none."""
 
 
+def _between(x: Var, axis: int, start: Size, end: Size, step: int) -> Var:
+    """A slice with a symbol among its bounds, which the run refuses unless they are within the axis."""
+    whole = shape_of(x)[axis]
+    every: dict[str, Any] = {} if step == 1 else {"step": step}
+    first, last = _bound(whole, start), _bound(whole, end)
+    length = size.maximum(size.add(last, size.multiply(first, -1)), 0)
+    length = length if isinstance(length, int) else size.add(last, size.multiply(first, -1))
+    if length == whole:
+        return op.slice(x, axis=axis, **every) if every else x
+    if isinstance(first, int) and isinstance(length, int):
+        return op.slice(x, axis=axis, start=first, stop=first + length, clip=False, **every)
+    from_end = size.add(last, size.multiply(whole, -1))
+    if isinstance(first, int) and isinstance(from_end, int):
+        return op.slice(x, axis=axis, start=first, stop=from_end or None, clip=False, **every)
+    part = op.narrow(x, like=telling([first, length], x), axis=axis, start=(first,), length=(length,))
+    return op.slice(part, axis=axis, **every) if every else part
+
+
 def _bound(whole: Size, bound: Size) -> Size:
     """A bound of a slice, counted from the front; one beyond the end is the end."""
     if isinstance(bound, int) and bound < 0:
-        bound = size.add(whole, bound)
-    if isinstance(bound, int):
-        return whole if bound >= 2**62 else max(0, min(bound, whole)) if isinstance(whole, int) else bound
-    beyond = size.add(bound, size.multiply(whole, -1))
-    return whole if isinstance(beyond, int) and beyond > 0 else bound
+        return size.maximum(size.add(whole, bound), 0)
+    if (isinstance(bound, int) and bound >= 2**62) or size.is_at_least(bound, whole):
+        return whole
+    return bound
 
 
 def _taken(x: Var, axis: int, start: Size | Var, end: Size | Var, step: int) -> Var:
-    """A slice whose bounds only the run tells: rows by their numbers."""
-    first, last = (reshaped(as_variable(bound), [1]) for bound in (start, end))
+    """A slice whose bounds only the run tells: rows by their numbers, from the end where they are negative, and clipped to the axis."""
+    whole = reshaped(as_variable(shape_of(x)[axis]), [1])
+    bounds = [reshaped(as_variable(bound), [1]) for bound in (start, end)]
+    from_front = (op.where(op.less(bound, 0), op.add(bound, whole), bound) for bound in bounds)
+    first, last = (op.minimum(op.maximum(bound, 0), whole) for bound in from_front)
     return op.index(x, [op.arange(like=[], start=first, stop=last, step=step)], axes=(axis,))
 
 
 @rule("aten.narrow.default", "aten.narrow_copy.default")
 def narrow(self: Var, dim: int, start: Size, length: Size):
     (first,) = numbers([start], "the start of a slice")
-    whole = shape_of(self)[axis_of(self, dim)]
-    first = first + whole if first < 0 and isinstance(whole, int) else first
-    return slice(self, dim, first, size.add(first, length))
+    axis = axis_of(self, dim)
+    if isinstance(length, int):
+        stop = None if first < 0 and first + length == 0 else first + length
+        return op.slice(self, axis=axis, start=first, stop=stop, clip=False)
+    return _between(self, axis, first, size.add(first, length), 1)
 
 
 @rule("aten.split.Tensor", "aten.split_copy.Tensor")
@@ -295,7 +307,7 @@ def parts_of(x: Var, axis: int, lengths: Sequence[Size]) -> tuple[Var, ...]:
         return tuple(op.split(x, sections=len(lengths), axis=axis))
     parts, start = [], 0
     for length in numbers(lengths, "the length of a part"):
-        parts.append(op.slice(x, axis=axis, start=start, stop=start + length))
+        parts.append(op.slice(x, axis=axis, start=start, stop=start + length, clip=False))
         start += length
     return tuple(parts)
 
