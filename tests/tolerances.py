@@ -70,3 +70,7 @@ TRIAL = (0.05, 0.05)
 def close(actual: float, expected: float, tolerance: tuple[float, float]) -> bool:
     """Whether two numbers agree within (relative, absolute)."""
     return math.isclose(actual, expected, rel_tol=tolerance[0], abs_tol=tolerance[1])
+
+
+# one op on the rows of one worker, or with another row changed, against the op on all rows, in float64; of the largest element
+ROWS_ALONE = (1e-9, 1e-11)

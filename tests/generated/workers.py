@@ -4,7 +4,7 @@ PYTHONPATH=src:tests python -m generated.workers --seed 20 --count 300
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from random import Random
 
@@ -19,8 +19,9 @@ from generated.running import Arrays, DisagreementError, feed_of, require_close,
 from generated.training import trained
 from oarlock.ir.size import add
 from oarlock.passes.parallel.analysis import Analysis
-from oarlock.passes.parallel.placement import REPLICATED, Kind
-from oarlock.passes.parallel.rewrite import data_parallel, placements_of_inputs
+from oarlock.passes.parallel.input_rows import placements_of_inputs
+from oarlock.passes.parallel.placement import REPLICATED, Kind, Placement
+from oarlock.passes.parallel.rewrite import data_parallel
 from oarlock.registry.catalogue import standard
 
 __all__ = ["check_workers"]
@@ -34,15 +35,16 @@ def check_workers(case: Case, random: Random, count: int = 2) -> set[str]:
     Raises DisagreementError where parameters, or what is fetched, are not what one worker has.
     """
     program, names = trained(case, random)
+    rows = random.choice((None, "n", "t"))  # "n" counts the second axis of what comes time first
     try:
-        placements = placements_of_inputs(program)
-    except ol.errors.ProgramError:
-        return set()  # it has no rows
+        placements = placements_of_inputs(program, rows)
+    except (ol.ArgumentError, ol.ProgramError):
+        return set()  # it has no rows, or one input has them twice
     analysis = Analysis(standard)
     analysis.run(program.main, placements)
     parted = program.clone()
-    data_parallel(parted)
-    feeds = _deal(program, feed_of(program, case.arrays), random, count)
+    data_parallel(parted, rows=rows)
+    feeds = _deal(program, placements, feed_of(program, case.arrays), random, count)
     whole = _steps(program, case, names, feed_of(program, case.arrays), ol.Executor(interpret=True))
     for interpret in (True, False):
         executors = partial(ol.Executor, interpret=interpret)
@@ -63,7 +65,8 @@ def check_workers(case: Case, random: Random, count: int = 2) -> set[str]:
                     continue
                 for part in parts:
                     require_close("workers", f'"{name}"', part, whole[0][step][name], GENERATED_GRADIENTS)
-    return {f"workers: {op.type}" for block in parted.blocks for op in block.ops if standard.get(op.type).effects == "collective"}
+    inside = {"workers: rows inside"} if any(placement.by_rows and placement.axis for placement in placements.values()) else set()
+    return inside | {f"workers: {op.type}" for block in parted.blocks for op in block.ops if standard.get(op.type).effects == "collective"}
 
 
 def _steps_of(program: ol.Program, case: Case, names: Sequence[str], feeds: Sequence[Arrays], executors, workers: ThreadWorkers):
@@ -76,9 +79,10 @@ def _steps(program: ol.Program, case: Case, names: Sequence[str], feed: Arrays, 
     return values, {var.name: scope[var.name].numpy() for var in program.persistables()}, getattr(executor.workers, "log", [])
 
 
-def _deal(program: ol.Program, feed: Arrays, random: Random, count: int) -> list[dict[str, numpy.ndarray]]:
+def _deal(
+    program: ol.Program, placements: Mapping[ol.Var, Placement], feed: Arrays, random: Random, count: int
+) -> list[dict[str, numpy.ndarray]]:
     """The feeds of the workers: of each size that counts rows, each gets some, one after another."""
-    placements = placements_of_inputs(program)
     cuts: dict[object, list[int]] = {}
     ragged = program.ragged_inputs()
     for levels in ragged.values():
@@ -89,15 +93,15 @@ def _deal(program: ol.Program, feed: Arrays, random: Random, count: int) -> list
             cuts[splits.row_splits_of] = [int(whole[each]) for each in at]
     for var, placement in placements.items():
         if placement.kind is Kind.SHARDED:
-            cuts.setdefault(var.shape[0], _cut(len(feed[var.name]), random, count))  # type: ignore[index]
+            cuts.setdefault(var.shape[placement.axis], _cut(feed[var.name].shape[placement.axis], random, count))  # type: ignore[index]
     dealt: list[dict[str, numpy.ndarray]] = []
     for number in range(count):
         own: dict[str, numpy.ndarray] = {}
         for var, placement in placements.items():
             value = feed[var.name]
             if placement.kind is Kind.SHARDED:
-                at = cuts[var.shape[0]]  # type: ignore[index]
-                value = value[at[number] : at[number + 1]]
+                at = cuts[var.shape[placement.axis]]  # type: ignore[index]
+                value = value.take(range(at[number], at[number + 1]), placement.axis)
             elif placement.kind is Kind.SPLITS:
                 at = cuts[add(var.shape[0], -1)]  # type: ignore[index]
                 value = value[at[number] : at[number + 1] + 1]

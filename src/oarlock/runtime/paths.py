@@ -200,6 +200,8 @@ def find_path(program: Program, item: Var | str) -> Path:
         return Path(found)
     if item.startswith("main/"):
         return _parse(program, item)
+    if f"{item}.part" in program.main.vars:
+        raise _gone(program.main.vars[f"{item}.part"], item)
     if "/" in item or any(item in block.vars for block in program.blocks):
         raise _unknown(program, item)
     return Path(program.get_target(item))  # which raises
@@ -214,12 +216,28 @@ def _path_of(program: Program, var: Var) -> Path:
             given=[var.describe()],
             hint="fetch by name where the program is a copy or was loaded from a file",
         )
+    if var.block.vars.get(var.name) is not var:
+        raise _gone(var)
     if var.block is program.main:
         return Path(var)
     path = Path(var, (None,) * (len(list(var.block.enclosing())) - 1))
     for block in path.blocks:
         _require_scope_of_its_own(block)
     return path
+
+
+def _gone(var: Var, name: str = "") -> UndefinedVarError:
+    """The error for a variable that a rewrite has taken away, or of which each worker has its part alone: see `parallel/parts.py`."""
+    name = name or var.name
+    part = var.block.vars.get(f"{name}.part")
+    if part is None:
+        return UndefinedVarError(f'"{name}" was removed from this program', location=here(), given=[var.describe()])
+    return UndefinedVarError(
+        f'"{name}" is a sum over the rows of all workers, and each has only its part of it',
+        location=here(),
+        given=[part.describe()],
+        hint=f'make "{name}" a target of the program before data_parallel, or fetch the part of this worker, "{part.name}"',
+    )
 
 
 def _parse(program: Program, text: str) -> Path:

@@ -7,11 +7,12 @@ import safetensors.torch
 import torch
 
 from oarlock.data.program_inputs import Feed
-from oarlock.errors import OarlockError, WorkerError
+from oarlock.errors import OarlockError, ProgramError, WorkerError
 from oarlock.io.model import Model
 from oarlock.ir.content_hash import content_hash
 from oarlock.ir.diff import diff_programs
 from oarlock.ir.program import Program
+from oarlock.passes.parallel.input_rows import placements_of_inputs
 from oarlock.passes.parallel.rewrite import data_parallel
 from oarlock.passes.parallel.sharded_optimizer import shard_optimizer as keep_shares
 from oarlock.runtime.scope import Scope
@@ -31,10 +32,21 @@ _PART = 2**26  # bytes that are sent at once: each exchange has the time that th
 def shared_by(workers: Workers, program: Program, *, shard_optimizer: bool = False, sync_batch_norm: bool = True) -> tuple[Program, Shares]:
     """The program that each of the workers runs: this one, where it is alone, else a copy that exchanges tensors with the others; and
     what each of them keeps a share of.
+
+    Raises ProgramError for an input whose rows are not its first axis: the rows of a data set are dealt to the workers along that.
     """
     if workers.count == 1:
         return program, Shares()
     copy = program.clone()
+    inside = [(var, placed) for var, placed in placements_of_inputs(copy).items() if placed.by_rows and placed.axis]
+    if inside:
+        var, placed = inside[0]
+        raise ProgramError(
+            f'the rows of "{var.name}" are along axis {placed.axis}, and ol.train deals the first axis of the data to the workers',
+            location=var.location,
+            given=[var.describe()],
+            hint="declare the input with its rows first, and let the program transpose it",
+        )
     data_parallel(copy, sync_batch_norm=sync_batch_norm)
     return copy, Shares(workers, keep_shares(copy, workers=workers.count) if shard_optimizer else {})
 

@@ -6,12 +6,12 @@ from types import MappingProxyType
 from oarlock.errors import ArgumentError, ProgramError
 from oarlock.ir.location import here
 from oarlock.ir.program import Program
-from oarlock.ir.size import names_in
 from oarlock.ir.traversal import walk
 from oarlock.ir.var import Var
 from oarlock.passes.parallel.analysis import Analysis
+from oarlock.passes.parallel.input_rows import placements_of_inputs
 from oarlock.passes.parallel.local_statistics import keep_statistics_local
-from oarlock.passes.parallel.placement import REPLICATED, Placement, sharded, shares, splits
+from oarlock.passes.parallel.placement import REPLICATED, Placement, shares
 from oarlock.passes.parallel.writing import Way, Writing
 from oarlock.registry.catalogue import standard
 from oarlock.registry.range_check import require_count
@@ -21,7 +21,7 @@ __all__ = ["data_parallel", "tensor_parallel"]
 _BUCKET = 25.0  # MiB; PyTorch's DistributedDataParallel takes as much
 
 
-def data_parallel(program: Program, *, bucket_megabytes: float = _BUCKET, sync_batch_norm: bool = True) -> int:
+def data_parallel(program: Program, *, bucket_megabytes: float = _BUCKET, sync_batch_norm: bool = True, rows: str | None = None) -> int:
     """Let several workers run `program` together, each on rows of its own; return how many collective ops it has then.
 
     Before                                   After
@@ -33,13 +33,19 @@ def data_parallel(program: Program, *, bucket_megabytes: float = _BUCKET, sync_b
 
     It computes, within rounding, what one worker would of the rows of all, laid one after another in the order of the workers: a mean is
     over all of them, however many each has, none too; batch normalization takes the statistics of all, dropout drops what it would drop
-    there. Parameters, their state and metrics are the same bits on every worker. Inputs that lead with the rows are each worker's own, and
-    so is what is fetched of these rows; all other inputs are the same on every worker.
+    there. Parameters, their state and metrics are the same bits on every worker.
+
+    Each worker is fed its own rows of the inputs that have rows, and the same as the others of all other inputs. `rows` is the size that
+    counts them, along whichever axis: by default a size that leads an input, and of two such sizes of one input, as in [t, n, d], `n`.
+    A fetch of rows gives the worker's own, numbered from 0 where they are numbers of rows; a fetch of a sum over rows, such as a cost,
+    the sum over all workers. A sum that only other sums read is not exchanged: its part on each worker is called `NAME.part`, and fetching
+    `NAME` raises UndefinedVarError, unless it is a target.
 
     Legal for every program: each variable is replicated, sharded by rows or a partial sum, as the signatures of the operators tell (Xu et
     al., 2021, "GSPMD"), and what no rule covers is computed whole by every worker, on gathered inputs. Gradients are summed in buckets of
     at most `bucket_megabytes`, as soon as they are there. Call it after `minimize`, once; `program` is changed. Raises ProgramError for a
-    program that exchanges tensors already, or has no rows, ArgumentError for what is no program.
+    program that exchanges tensors already, has no rows, or has an input whose rows are not clear, ArgumentError for what is no program and
+    for `rows` that no input has.
 
     Without `sync_batch_norm`, batch normalization takes the statistics of each worker's rows alone, and nobody waits for the others there;
     the running statistics move by the mean of the workers that have rows. That is no longer what one worker computes.
@@ -48,7 +54,7 @@ def data_parallel(program: Program, *, bucket_megabytes: float = _BUCKET, sync_b
     if not bucket_megabytes > 0:
         raise ArgumentError(f"bucket_megabytes is a number above 0, not {bucket_megabytes!r:.40}", location=here())
     ways: dict[str, Way] = {} if sync_batch_norm else {"sync_batch_norm": keep_statistics_local}
-    return _write(program, placements_of_inputs(program), bucket_megabytes, ways)
+    return _write(program, placements_of_inputs(program, rows), bucket_megabytes, ways)
 
 
 def tensor_parallel(program: Program, *, workers: int) -> int:
@@ -84,7 +90,7 @@ def tensor_parallel(program: Program, *, workers: int) -> int:
 def _require_undivided(program: object, name: str) -> None:
     if not isinstance(program, Program):
         raise ArgumentError(f"{name} takes a program, not {program!r:.60}", location=here())
-    if any(standard.get(op.type).effects == "collective" for op in walk(program.main)):
+    if any(operator.effects == "collective" or operator.on_workers for operator in (standard.get(op.type) for op in walk(program.main))):
         raise ProgramError("the workers of this program exchange tensors already", location=here(), hint=f"call {name} once")
 
 
@@ -113,29 +119,3 @@ def placements_of_parameters(program: Program, workers: int) -> dict[Var, Placem
             )
         found[var] = shares(axis, workers)
     return found
-
-
-def placements_of_inputs(program: Program) -> dict[Var, Placement]:
-    """Where the inputs are: what leads with rows is sharded, and row splits are those of the rows that a worker has.
-
-    Raises ProgramError where no input leads with rows.
-    """
-    ragged = program.ragged_inputs()
-    cutting = {level for levels in ragged.values() for level in levels}
-    counts = {var.shape[0] for var in program.main.inputs if var.shape and var not in ragged and var not in cutting}
-    counts = {rows for rows in counts if isinstance(rows, str) and names_in(rows) == {rows}}
-    placements: dict[Var, Placement] = {}
-    for var in program.main.inputs:
-        if var in cutting:
-            placements[var] = splits()
-        elif var in ragged or (var.shape and var.shape[0] in counts):
-            placements[var] = sharded()
-        else:
-            placements[var] = REPLICATED
-    if (REPLICATED in placements.values() and set(placements.values()) == {REPLICATED}) or not placements:
-        raise ProgramError(
-            "no input of this program leads with rows, so workers have none of their own",
-            location=here(),
-            given=[var.describe() for var in program.main.inputs],
-        )
-    return placements

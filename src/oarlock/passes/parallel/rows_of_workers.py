@@ -53,11 +53,16 @@ class RowsOfWorkers:
     def find_whole_tellers(self, rows: Size, block: Block) -> list[Var]:
         """Variables written by now, for a block to see, that tell how many such rows all workers have; none where that is not told."""
         for sizes in ([rows], sorted(names_in(rows))):
-            tellers = [dict(self._whole_tellers.get(item, ())) for item in sizes]
+            tellers = [self._tellers_of_all(item) for item in sizes]
             found = [self._first_seen(each, block) for each in tellers]
             if None not in found:
                 return [self._sized(var, each[var]) for var, each in zip(found, tellers, strict=True) if var is not None]
         return []
+
+    def _tellers_of_all(self, rows: Size) -> dict[Var, int | None]:
+        """What tells how many such rows all workers have: what has as many, or so many times as many."""
+        multiples = [item for item in self._whole_tellers if item != rows and (linear(item) or ("", 0, 0))[0] == rows]
+        return {var: parted for item in (rows, *multiples) for var, parted in self._whole_tellers.get(item, ())}
 
     def _sized(self, var: Var, parted: int | None) -> Var:
         """A variable, once its sizes are called by the names of the rows of all."""
@@ -74,10 +79,17 @@ class RowsOfWorkers:
         return rename(rows, {name: f"{name}.all" for name in names_in(rows) if name in self._tellers})
 
     def find(self, rows: Size, block: Block) -> "RowsOfSize | None":
-        """The rows that a size counts, as what is written into a block by now tells them, or into one around it."""
-        tellers = dict(self._tellers.get(rows, ()))
-        var = self._first_seen(tellers, block)
-        return None if var is None else self._found.setdefault((rows, var.block), RowsOfSize(rows, (var, tellers[var]), self))
+        """The rows that a size counts, as what is written into a block by now tells them, or into one around it.
+
+        So many times the rows of another size are told by what tells these.
+        """
+        name, _, rest = linear(rows) or ("", 1, 0)
+        for counted in (rows,) if rest else (rows, name):
+            tellers = dict(self._tellers.get(counted, ()))
+            var = self._first_seen(tellers, block)
+            if var is not None:
+                return self._found.setdefault((rows, var.block), RowsOfSize(rows, (var, tellers[var]), self))
+        return None
 
     def get(self, rows: Size, block: Block) -> "RowsOfSize":
         """The same, where somebody tells them."""

@@ -1,4 +1,15 @@
-"""Where the results of an op are, by where its inputs are. What no rule covers is computed whole, by every worker."""
+"""Where the results of an op are, by where its inputs are. What no rule covers is computed whole, by every worker.
+
+The law of rows. Every decision holds for every division of the rows among workers, one row to each too. With the inputs where `needs` has
+them, and nothing else exchanged:
+
+- a **sharded** result: its rows of a worker follow from that worker's rows of the inputs, and from what is replicated, alone;
+- a **partial** result: what the workers have of it adds up to the value, so it is the sum of what it is of each row, and 0 of no row;
+- a **replicated** result, and its size, does not depend on the rows of any worker.
+
+Where an op is `written` otherwise, the law is about what is written: a mean, for one, needs the number of all rows. What `needs` has
+elsewhere than it was is an exchange, and there rows of different workers meet. `tests/row_law` tries the law on every operator.
+"""
 
 from collections.abc import Collection, Mapping
 
@@ -19,7 +30,7 @@ from oarlock.registry.declaration import Operator
 
 __all__ = ["EXACT", "decide", "whole"]
 
-EXACT = (DType.FLOAT32, DType.FLOAT64)
+EXACT = (DType.FLOAT32, DType.FLOAT64, DType.COMPLEX64, DType.COMPLEX128)
 """Dtypes in which sums of many rows are as good as they are; sums of others are made in float32."""
 
 _SUMS = {"add", "assign", "mean", "move", "neg", "reduce_sum", "stop_gradient", "subtract", "sum", "sum_to_shape"}
@@ -28,7 +39,8 @@ _LINEAR = _SUMS | _MOVES
 """Operators whose result is the sum over the workers of their results, where each input is such a sum."""
 _RANDOM = {"bernoulli", "dropout", "random_normal_like", "random_uniform_like"}
 _BATCH_NORM = {"batch_norm", "batch_norm_grad"}
-_BATCH_SUMS = {"batch_norm_bias_grad", "batch_norm_scale_grad"}
+_BATCH_SUMS = {"batch_norm_bias_grad", "batch_norm_scale_grad"}  # over all axes but that of the channels
+_CHANNELS = 1
 
 
 def decide(op: Op, catalogue: Catalogue, have: Mapping[Var, Placement], shared: Mapping[Var, Placement]) -> Decision:
@@ -99,6 +111,8 @@ def _by_rows(op: Op, operator: Operator, have: Mapping[Var, Placement], data: li
         return Decision(needs, dict.fromkeys(op.writes, given), op.type)
     if op.type in VALID_WAYS:
         return decide_valid_mean(op, placed, needs, op.writes[0].dtype in EXACT)
+    if op.type == "dot" and op.attributes.get("mean") and _common(placed, data) is not None:
+        return Decision(needs, dict.fromkeys(op.writes, PARTIAL if op.writes[0].dtype in EXACT else REPLICATED), "mean")
     if _sums(op, operator, placed, data):
         return Decision(needs, dict.fromkeys(op.writes, PARTIAL))
     if op.type == "numel" or (op.type == "size" and _axis(op, shapes[0]) == placed[shapes[0]].axis):
@@ -152,9 +166,9 @@ def _after(op: Op, operator: Operator, symbol: str, placed: dict[Var, Place], da
             return Place(axes[0]) if len(axes) == 1 else None
         ranks = len(like.shape or ()) - len(rows[0].shape or ())
         if op.type == "broadcast_to_like":
-            return Place(placed[rows[0]].axis + ranks)
+            return placed[rows[0]]._replace(axis=placed[rows[0]].axis + ranks)
         if op.type in ("reduce_sum_dx", "mean_dx"):
-            return Place(axes[0]) if len(axes) == 1 else None
+            return placed[rows[0]]._replace(axis=axes[0]) if len(axes) == 1 else None
         return None
     if not rows:
         if op.type == "broadcast_to" and len(axes_with(op.writes[0].shape, symbol)) == 1:
@@ -166,13 +180,13 @@ def _after(op: Op, operator: Operator, symbol: str, placed: dict[Var, Place], da
         return reshaped(rows[0].shape or (), op.writes[0].shape or (), placed[rows[0]], symbol)
     if op.type == "sum_to_shape":
         axis = placed[rows[0]].axis - (len(rows[0].shape or ()) - len(op.writes[0].shape or ()))
-        return Place(axis) if axis in axes_with(op.writes[0].shape, symbol) else None
+        return placed[rows[0]]._replace(axis=axis) if axis in axes_with(op.writes[0].shape, symbol) else None
     if op.type in ("take_along_axis", "scatter_along_axis", "slice_dx"):
         place = _common(placed, data)
         return place if place is not None and place.axis != _axis(op, rows[0]) else None
     if op.type == "select_branch":
         place = _common(placed, data)
-        return Place(place.axis - 1) if place is not None and place.axis else None
+        return place._replace(axis=place.axis - 1) if place is not None and place.axis else None
     only = {var: placed[var] for var in rows}
     found = place_after(operator, op, symbol, only) if not operator.effects else None
     if found is None and operator.axis_attribute is not None and shapes and all(var in placed for var in op.reads):
@@ -216,7 +230,10 @@ def _sums(op: Op, operator: Operator, placed: Mapping[Var, Place], data: list[Va
         fits = values in placed and numbers in placed and placed[values] == Place(placed[numbers].axis + at, placed[numbers].outer)  # type: ignore[operator]
         return bool(fits) and op.inputs["like"][0] not in placed
     if op.type in _BATCH_SUMS:
-        return all((var in placed) == (slot in ("x", "dy")) for slot, vars in op.inputs.items() for var in vars)
+        place = _common(placed, [var for slot in ("x", "dy") for var in op.inputs.get(slot, ())])
+        return (
+            place is not None and place.axis != _CHANNELS and set(rows) == {var for slot in ("x", "dy") for var in op.inputs.get(slot, ())}
+        )
     if set(operator.summed_outputs) != {slot.name for slot in operator.signature.outputs}:
         return False
     groups = {slot.leading_group for slot in operator.signature.inputs} - {None}
@@ -253,13 +270,18 @@ def _row_slots(op: Op, operator: Operator, have: Mapping[Var, Placement]) -> Dec
                 return None
     if "splits" in op.inputs and any(have[var].kind is not Kind.SPLITS for var in op.inputs["splits"]):
         return None
-    if "splits" not in op.inputs and _symbol(op, have) is None and op.type != "merge" and not op.type.startswith("merge_"):
+    merges = op.type == "merge" or op.type.startswith("merge_")  # rows of two sizes, into rows of a third
+    symbol = _symbol(op, have)
+    if "splits" not in op.inputs and symbol is None and not merges:
         return None
     gives: dict[Var, Placement] = {}
     for slot, vars in op.outputs.items():
         for var in vars:
             counts = op.type in SEQUENCES and slot == "at"
             gives[var] = numbers_of(_elements(op)) if counts else sharded() if rows[slot] else PARTIAL
+            leads = var.shape if "splits" in op.inputs or merges or symbol is None else _given(var, Place(0), symbol)
+            if rows[slot] and not leads:
+                return None
     return Decision(needs, gives)
 
 

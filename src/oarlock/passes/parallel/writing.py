@@ -10,7 +10,6 @@ from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
-from oarlock.ir.shape_rules import require_axes
 from oarlock.ir.sharding import Sharding
 from oarlock.ir.size import Size, names_in, rename
 from oarlock.ir.size import divide as divide_size
@@ -19,21 +18,19 @@ from oarlock.ir.traversal import inner_blocks
 from oarlock.ir.var import Var
 from oarlock.op.choice import where
 from oarlock.op.collective import all_gather, all_reduce, reduce_scatter, shard, worker_index
-from oarlock.op.comparison import equal
+from oarlock.op.comparison import equal, less
+from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.control.layout import Layout
 from oarlock.op.creation import full, full_like
 from oarlock.op.cumulative import cumsum
-from oarlock.op.dtype_conversion import cast
-from oarlock.op.elementwise import divide, multiply
-from oarlock.op.indexing import gather
+from oarlock.op.elementwise import add
 from oarlock.op.manipulation import concat, reshape
-from oarlock.op.reduction import reduce_sum
 from oarlock.op.sequence import sequence_lengths
-from oarlock.op.told_shape import size
 from oarlock.passes.parallel.analysis import Analysis
+from oarlock.passes.parallel.parts import name_parts
 from oarlock.passes.parallel.placement import PARTIAL, REPLICATED, Kind, Placement, rows_of, sharded, share_of
+from oarlock.passes.parallel.row_writing import ROW_WAYS
 from oarlock.passes.parallel.rows_of_workers import RowsOfWorkers, free_name, written_into
-from oarlock.passes.parallel.rules import EXACT
 from oarlock.passes.parallel.share_writing import SHARE_WAYS
 from oarlock.passes.parallel.valid_rows import VALID_WAYS
 from oarlock.registry.catalogue import standard
@@ -50,7 +47,7 @@ class Writing:
 
     def __init__(self, program: Program, analysis: Analysis, bucket_bytes: int, ways: "Mapping[str, Way]" = MappingProxyType({})):
         self.program = program
-        self.ways = {**_WAYS, **SHARE_WAYS, **VALID_WAYS, **ways}
+        self.ways = {**ROW_WAYS, **SHARE_WAYS, **VALID_WAYS, **ways}
         self.decisions = analysis.decisions
         self.placed = analysis.placed
         self.bucket_bytes = bucket_bytes
@@ -81,6 +78,9 @@ class Writing:
         for label, var in self.program.targets.items():
             if self._is_no_value(var):
                 self.program.targets[label] = self.converted[var, REPLICATED]
+        parts = [var for var in self.shapes if self.placed[var] is PARTIAL]
+        totals = {var: self.converted[var, REPLICATED] for var in parts if (var, REPLICATED) in self.converted}
+        name_parts(self.program, totals, [var for var in parts if var not in totals and var.op is not None])
         self.program.claim_names()
         self.program.changed()
         return self.count
@@ -98,12 +98,12 @@ class Writing:
         if block.parent is None:
             for var in self.program.targets.values():
                 if self._is_no_value(var):
-                    self._convert(var, REPLICATED)
+                    self.convert(var, REPLICATED)
         for place in [place for place, vars in self.waiting.items() if vars and place[0] is block]:
             self._sum(*place)
         for op in tail:
             needs = self.decisions[op].needs
-            op.inputs = {slot: tuple(self._convert(var, needs[var]) for var in vars) for slot, vars in op.inputs.items()}
+            op.inputs = {slot: tuple(self.convert(var, needs[var]) for var in vars) for slot, vars in op.inputs.items()}
         block.ops += tail
 
     def _is_no_value(self, var: Var) -> bool:
@@ -113,7 +113,7 @@ class Writing:
     def _op(self, op: Op) -> None:
         decision = self.decisions[op]
         with self.program.write_as(op.role, op.location):
-            found = {var: self._convert(var, need) for var, need in decision.needs.items()}
+            found = {var: self.convert(var, need) for var, need in decision.needs.items()}
             op.inputs = {slot: tuple(found.get(var, var) for var in vars) for slot, vars in op.inputs.items()}
             op.attributes = {name: found.get(value, value) if isinstance(value, Var) else value for name, value in op.attributes.items()}
             op.attributes = {**op.attributes, **decision.attributes}
@@ -133,22 +133,24 @@ class Writing:
         self._block(body)
         needs = self.decisions[op].outputs
         with self.program.write_as(op.role, op.location):
-            body.outputs = [self._convert(var, need) for var, need in zip(body.outputs, needs, strict=True)]
+            body.outputs = [self.convert(var, need) for var, need in zip(body.outputs, needs, strict=True)]
         Layout.of(op).write()
 
     def _wanted_whole(self) -> set[Var]:
-        """The partial sums that somebody needs whole; and means, such as a cost, which people ask for though no op does."""
+        """The partial sums that an op or a target needs whole; and results, such as a cost, which are fetched though no op reads them."""
         wanted = {var for decision in self.decisions.values() for var, need in decision.needs.items() if need.kind not in _PARTS}
         for op, decision in self.decisions.items():
             for body in op.blocks:
                 wanted |= {var for var, need in zip(body.outputs, decision.outputs, strict=True) if need.kind not in _PARTS}
-        means = {
-            var
-            for op, decision in self.decisions.items()
-            if decision.written in ("mean", "valid_mean") and op.role is Role.FORWARD
-            for var in op.writes
-        }
-        return wanted | means | set(self.program.targets.values())
+        return wanted | self._results() | set(self.program.targets.values())
+
+    def _results(self) -> set[Var]:
+        """The partial sums of the forward pass that may be fetched: single numbers, means, and those of the main block that no op reads."""
+        forward = [op for op in self.decisions if op.role is Role.FORWARD]
+        read = {var for op in self.decisions for var in _read_values(op)}
+        found = {var for op in forward if self.decisions[op].written in ("mean", "valid_mean") for var in op.writes}
+        results = [var for op in forward if op.block.parent is None for var in op.writes if var.shape == () or var not in read]
+        return found | {var for var in results if self.placed.get(var) is PARTIAL}
 
     # Partial sums, several in one op
 
@@ -174,13 +176,10 @@ class Writing:
         for var, total in zip(vars, sums, strict=True):
             self.converted[var, REPLICATED] = total
             self.placed[total] = REPLICATED
-            name = var.name
-            block.rename(var, free_name(block, name, "part"))
-            block.rename(total, name)
 
     # Other placements
 
-    def _convert(self, var: Var, need: Placement) -> Var:
+    def convert(self, var: Var, need: Placement) -> Var:
         """The variable that has the value of `var` in another placement."""
         placed = self.placed.get(var, REPLICATED)
         if placed == need:
@@ -203,27 +202,27 @@ class Writing:
         if placed.kind is Kind.SPLITS:
             return self._whole_splits(var)
         if placed.kind is Kind.NUMBERS:
-            counted = gather(self.rows.get(placed.rows, var.block).own, var)  # type: ignore[arg-type]
+            counted = _counted_from(self.rows.get(placed.rows, var.block).first, var)  # type: ignore[arg-type]
             self.placed[counted] = sharded()
-            return self._convert(counted, need)
+            return self.convert(counted, need)
         if placed is PARTIAL:
-            return self._convert(self._convert(var, REPLICATED), need)
+            return self.convert(self.convert(var, REPLICATED), need)
         if placed is REPLICATED:
             return self._own_part(var, (self.shapes.get(var) or var.shape)[need.axis], need)  # type: ignore[index]
-        if placed.outer != 1 and need is REPLICATED:
+        if _is_in_parts(var, placed) and need is REPLICATED:
             parts = self._in_parts(var, placed)
             self.placed[parts] = sharded(placed.axis + 1)
-            return self._joined(self._convert(parts, REPLICATED), var, placed.axis)
+            return self._joined(self.convert(parts, REPLICATED), var, placed.axis)
         if need is REPLICATED:
             rows = self.rows.get(var.shape[placed.axis], var.block)  # type: ignore[index]
             counts, whole = rows.counts, rows.whole
             self.count += 1
             return self._named(all_gather(var, counts, whole, axis=placed.axis), var, "all")
-        return self._own_part(self._convert(var, REPLICATED), var.shape[need.axis], need)  # type: ignore[index]
+        return self._own_part(self.convert(var, REPLICATED), var.shape[need.axis], need)  # type: ignore[index]
 
     def _own_part(self, whole: Var, rows: Size, need: Placement) -> Var:
         """The part that this worker has of what is whole: so many `rows` along the axis."""
-        if need.outer != 1:
+        if _is_in_parts(whole, need):
             inside = divide_size(rows, need.outer)
             assert inside is not None, (whole.describe(), need)
             own = self._own_part(self._in_parts(whole, need), inside, sharded(need.axis + 1))
@@ -256,7 +255,7 @@ class Writing:
         if placed is PARTIAL and var not in self.summed:
             self.count += 1
             return self._named(reduce_scatter(var, axis=need.axis, workers=need.workers), var, "own")
-        return self._convert(self._convert(var, REPLICATED), need)
+        return self.convert(self.convert(var, REPLICATED), need)
 
     @cached_property
     def _is_first(self) -> Var:
@@ -272,7 +271,7 @@ class Writing:
     def _whole_splits(self, splits: Var) -> Var:
         lengths = sequence_lengths(splits)
         self.placed[lengths] = sharded()
-        whole = self._convert(lengths, REPLICATED)
+        whole = self.convert(lengths, REPLICATED)
         zero = full(shape=Sizes((1,)), value=0.0, dtype=DType.INT64)
         return self._named(concat([zero, cumsum(whole, axis=0)], axis=0), splits, "all")
 
@@ -324,66 +323,32 @@ class Writing:
         given = {name: value for name, value in (attributes or {}).items() if value is not None}
         append_op(op.block, type, inputs, {slot.name: result}, given)
 
-    def _elements(self, op: Op, var: Var, dtype: DType) -> Var:
-        """How many elements a mean is of, over the rows of all workers: dtype[]."""
-        axes = require_axes(var.shape or (), op.attributes.get("axis"))  # type: ignore[arg-type]
-        axis = self.placed[var].axis
-        count = self.rows.get(var.shape[axis], op.block).total  # type: ignore[index]
-        with written_into(op.block, op.role):
-            for other in axes:
-                if other != axis:
-                    count = multiply(count, size(var, axis=other))
-            return cast(count, dtype=dtype)
-
-    def _mean(self, op: Op) -> None:
-        """Each worker gives its sum by the number of all, so a cost is exchanged late. Other dtypes are summed in float32."""
-        (x,), (y,) = op.inputs["x"], op.writes
-        exact = y.dtype if y.dtype in EXACT else DType.FLOAT32
-        with written_into(op.block, op.role):
-            summed = reduce_sum(
-                x if x.dtype is exact else cast(x, dtype=exact), axis=op.attributes.get("axis"), keepdim=op.attributes["keepdim"]
-            )
-            count = self._elements(op, x, exact)
-            if exact is y.dtype:
-                self.define(op, "divide", {"x": summed, "y": count})
-            else:
-                self.placed[summed] = PARTIAL
-                total = self._convert(summed, REPLICATED)
-                self.define(op, "cast", {"x": divide(total, count)}, {"dtype": y.dtype})
-
-    def _mean_gradient(self, op: Op) -> None:
-        (dy,), (x,) = op.inputs["dy"], op.inputs["x_shape"]
-        count = self._elements(op, x, dy.dtype)
-        with written_into(op.block, op.role):
-            self.define(op, "reduce_sum_dx", {"dy": divide(dy, count), "x_shape": x}, op.attributes)
-
-    def _synchronized(self, op: Op) -> None:
-        op.type = f"sync_{op.type}"
-        self.count += 1
-        op.block.ops.append(op)
-
-    def _random(self, op: Op) -> None:
-        rows = self.rows.get(op.writes[0].shape[0], op.block)  # type: ignore[index]
-        op.attributes = {**op.attributes, "first_row": rows.first}
-        if op.type == "random_normal_like":
-            op.attributes["all_rows"] = rows.total
-        op.block.ops.append(op)
-
 
 Way = Callable[[Writing, Op], None]
 """Writes an op otherwise."""
-
-_WAYS: dict[str, Way] = {
-    "mean": Writing._mean,
-    "mean_dx": Writing._mean_gradient,
-    "sync_batch_norm": Writing._synchronized,
-    "random": Writing._random,
-}
 
 
 def _place_of(var: Var) -> tuple[Block, Role]:
     """The block of a variable, and the role of the op that computes it."""
     return var.block, var.op.role if var.op else Role.FORWARD
+
+
+def _read_values(op: Op) -> list[Var]:
+    """The variables whose values an op reads, and not their shapes alone."""
+    if op.blocks:
+        return list(op.reads)
+    shapes = {slot.name for slot in standard.get(op.type).signature.inputs if slot.shape_only}
+    return [var for slot, vars in op.inputs.items() if slot not in shapes for var in vars]
+
+
+def _counted_from(first: Var, numbers: Var) -> Var:
+    """Numbers of a worker's rows as numbers of the rows of all; -1, which stands for no row, as it is."""
+    return where(less(numbers, constant_like(0, numbers)), numbers, add(numbers, first))
+
+
+def _is_in_parts(var: Var, placement: Placement) -> bool:
+    """Whether the rows of workers alternate along an axis, in several parts of it. Where there is no element, there are no parts either."""
+    return placement.outer != 1 and 0 not in (var.shape or ())
 
 
 def _bytes(var: Var) -> int:
