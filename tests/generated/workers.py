@@ -76,7 +76,7 @@ def _steps_of(program: ol.Program, case: Case, names: Sequence[str], feeds: Sequ
 def _steps(program: ol.Program, case: Case, names: Sequence[str], feed: Arrays, executor: ol.Executor) -> tuple[list[dict], dict, list]:
     scope = scope_of(program, case.arrays)
     values = [dict(zip(names, executor.run(program, feed, names, scope=scope), strict=True)) for _ in range(STEPS)]
-    return values, {var.name: scope[var.name].numpy() for var in program.persistables()}, getattr(executor.workers, "log", [])
+    return values, {var.name: scope[var.name].numpy() for var in program.persistables()}, getattr(executor.workers, "log", [])  # type: ignore[attr-defined]
 
 
 def _deal(

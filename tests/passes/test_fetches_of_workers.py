@@ -31,7 +31,7 @@ def count_of(program: ol.Program, x: ol.Var) -> ol.Var:
 
 def alone(name: str) -> numpy.ndarray:
     program, found = sums()
-    return ol.Executor().run(program, {"x": X}, [found.get(name, name)], scope=ol.init(program, ol.Scope()))[0]
+    return ol.Executor().run(program, {"x": X}, [found.get(name, name)], scope=ol.init(program, ol.Scope()))[0]  # type: ignore[return-value]
 
 
 def together(fetch: object, program: ol.Program, *, interpret: bool = False) -> list[numpy.ndarray]:
@@ -120,7 +120,7 @@ def test_a_sum_that_a_loop_makes_is_that_of_all_workers():
             columns, rnn = ol.op.transpose(x, (1, 0)), ol.rnn()
             with rnn.step():
                 rnn.output(ol.op.reduce_sum(rnn.step_input(columns)))
-            return program, rnn()
+            return program, rnn()  # type: ignore[return-value]
 
     program, sums = build()
     (expected,) = ol.Executor().run(program, {"x": X}, [sums], scope=ol.Scope())

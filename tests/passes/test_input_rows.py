@@ -105,7 +105,7 @@ def test_sequences_that_come_time_first_train_as_in_one_process(cell, cuts):
     def steps(program: ol.Program, feed: dict, executor: ol.Executor) -> tuple[list, dict]:
         scope = ol.init(program, ol.Scope())
         losses = [float(executor.run(program, feed, ["loss"], scope=scope)[0]) for _ in range(2)]
-        return losses, {var.name: scope[var.name].numpy() for var in program.parameters()}
+        return losses, {var.name: scope[var.name].numpy() for var in program.parameters()}  # type: ignore[attr-defined]
 
     def work(workers: ThreadWorkers) -> tuple[list, dict]:
         program = sequences(cell)

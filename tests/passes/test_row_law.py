@@ -1,4 +1,4 @@
-"""What is said of where rows are holds for every operator: the law is in `passes/parallel/rules.py`, the trials in `row_law`."""
+"""Every operator keeps the law of rows, which `passes/parallel/rules.py` states; the trials are in `row_law`."""
 
 from random import Random
 
@@ -54,7 +54,7 @@ def trial_of(type: str, slot: str, **attributes: object) -> Trial:
 
 
 def message(trial: Trial, monkeypatch, gives: Placement) -> list[str]:
-    """What both ways to try say of a decision by which the results are elsewhere, with the inputs where they are."""
+    """The errors of both ways to try, for a decision that places the results elsewhere and leaves the inputs where they are."""
     inputs = {var.name: placement for var, placement in trial.placed.items()}
 
     def decide(op, *_) -> Decision:

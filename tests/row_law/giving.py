@@ -130,7 +130,7 @@ def _ragged(operator: Operator, structure: Structure, base: Tensors, count: int,
                 tensors[slot].append(torch.tensor([0, *(stop for _, stop in units[f"{slot}{number}.t"])]))
                 continue
             which = _which(operator, slot, number, item, cuts, sequences)
-            index = picks if which == "m" else elements[which] if which is not None else None
+            index = picks if which == "m" else elements[which] if which is not None else None  # type: ignore[index]
             tensors[slot].append(item if index is None else item.index_select(0, torch.tensor(index, dtype=torch.int64)))
     return tensors, units
 

@@ -59,7 +59,7 @@ def keep_row_law(trial: Trial) -> set[str]:
                 others = [other for other in rows if other != row]
                 spans = trial.spans(var.shape[gives.axis])  # type: ignore[index]
                 parts = (rows_of_value(value, gives, spans, others) for value in (before, changed[var]))
-                _require_same(*parts, f"{var.name} has other values in rows beside {row}, which alone was changed")
+                _require_same(*parts, f"{var.name} has other values in rows beside {row}, which alone was changed")  # type: ignore[call-arg]
                 compared.add("sharded")
             elif gives is REPLICATED:
                 _require_same(before, changed[var], f"{var.name} is replicated, and changes with row {row}")
@@ -116,7 +116,7 @@ def _with_other_row(trial: Trial, var: ol.Var, placement: Placement, row: int) -
 
 
 def _part(trial: Trial, var: ol.Var, placement: Placement, rows: Sequence[int]) -> torch.Tensor:
-    """What a worker has of an argument, of these rows, which are one after another."""
+    """The part of an argument with these rows, which are one after another."""
     value = trial.values[var]
     if placement.kind is Kind.SPLITS:
         begin = value[rows[0]] if rows else value[0]
@@ -181,7 +181,7 @@ def hold_to_workers(trial: Trial, *, interpret: bool = True) -> set[str]:
             for value in values:
                 _require_same(value, whole, f"{name} is {kind.value}, and a worker fetches another value")
         if kind is Kind.PARTIAL:
-            _require_same(sum(each[f"{name}.part"] for each in found), whole, f"{name} is not the sum of its parts")
+            _require_same(sum(each[f"{name}.part"] for each in found), whole, f"{name} is not the sum of its parts")  # type: ignore[arg-type]
     return {f"{kind.value} result" for kind in {placement.kind for placement in gives.values()}}
 
 
@@ -190,7 +190,7 @@ def _run(program: ol.Program, feed: Mapping[str, torch.Tensor], fetch: Sequence[
 
 
 def _feeds(trial: Trial) -> list[dict[str, torch.Tensor]]:
-    """What each worker is fed."""
+    """The feed of each worker."""
     feeds: list[dict[str, torch.Tensor]] = [{} for _ in trial.cuts[1:]]
     generator = torch.Generator().manual_seed(2)
     for var, placement in trial.placed.items():

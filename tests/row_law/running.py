@@ -29,7 +29,7 @@ OPERATORS = [operator for operator in (*FORWARD, *DERIVED) if not _is_for_worker
 
 @dataclass
 class Outcome:
-    """What some trials compared, which targets they reached, and what failed."""
+    """The comparisons of some trials, the targets that they reached, and the failures."""
 
     compared: Counter[str] = field(default_factory=Counter)
     reached: set[tuple[str, str, int]] = field(default_factory=set)

@@ -49,7 +49,7 @@ class Trial:
                     var.row_splits_of = f"{slot}{number}.t"
                 given.setdefault(slot, []).append(ol.op.assign(var) if self.placements[slot, number] is PARTIAL else var)
             many = {slot.name for slot in self.operator.signature.inputs if slot.variadic}
-            self.operator(**{slot: vars if slot in many else vars[0] for slot, vars in given.items()}, **self.layout.attributes)
+            self.operator(**{slot: vars if slot in many else vars[0] for slot, vars in given.items()}, **self.layout.attributes)  # type: ignore[arg-type]
         return program
 
     @property

@@ -60,7 +60,7 @@ class RowsOfWorkers:
         return []
 
     def _tellers_of_all(self, rows: Size) -> dict[Var, int | None]:
-        """What tells how many such rows all workers have: what has as many, or so many times as many."""
+        """The variables that tell how many such rows all workers have: those with as many, or a multiple."""
         multiples = [item for item in self._whole_tellers if item != rows and (linear(item) or ("", 0, 0))[0] == rows]
         return {var: parted for item in (rows, *multiples) for var, parted in self._whole_tellers.get(item, ())}
 

@@ -69,7 +69,7 @@ def _valid_mean_gradient(writing: "Writing", op: Op) -> None:
     valid_count = _valid_count(writing, op, label)
     with written_into(op.block, op.role):
         each = divide(dy, cast(valid_count, dtype=dy.dtype))
-        if all(other.type in _GRADIENTS_OF_LOSSES and _ignores_alike(other, op) for other in readers):
+        if readers and all(other.type in _GRADIENTS_OF_LOSSES and _ignores_alike(other, op) for other in readers):
             writing.define(op, "broadcast_to_like", {"x": each, "like": label})
         else:
             inputs = {"condition": _valid(op, label), "x": broadcast_to_like(each, label), "y": constant_like(0.0, each)}
