@@ -190,4 +190,26 @@ ELSEWHERE = [
 ]
 """The faults that happened once, or could without a test that noticed."""
 
-FAULTS = [*(Fault(*rule) for rule in RULES), *ELSEWHERE]
+OBLIGATIONS = [
+    ("runtime/preparation.py", "        if self._fed_checks:\n            self._check_sizes(tensors)\n", ""),
+    ("runtime/preparation.py", "        if shapes in self._fitting:\n", "        if self._fitting:\n"),
+    ("runtime/interpreter.py", "            check_sizes(op, self.catalogue, given)\n", ""),
+    ("runtime/plan/emitter.py", "                calls.check_sizes(self, op)\n", ""),
+    ("registry/size_check.py", "    for op in walk_ops(ops):\n", "    for op in ops:\n"),
+    ("registry/size_check.py", "        if shapes in self._accepted:\n", "        if self._accepted:\n"),
+    ("registry/size_check.py", "        if exists and _find_fault(", "        if not exists and _find_fault("),
+    ("registry/own_values.py", " or leaves_sizes_to_values(operator, op)", ""),
+    ("registry/signature.py", "        binding.is_proved = False\n        return a if", "        return a if"),
+    ("registry/signature.py", "            binding.is_proved = False\n            sizes.append", "            sizes.append"),
+    ("registry/inference.py", "    if operator.forward is not None:\n        require_forward_shapes(operator, given, attributes)\n", ""),
+    ("registry/repetition.py", "if front != common}", "if False}"),
+    ("passes/fusion/multi_tensor.py", " and not has_obligations(catalogue.get(op.type), op):", ":"),
+    ("ir/size.py", "    if all(coefficient * rest > 0 for coefficient in difference.values()):\n        return False\n", ""),
+]
+"""Faults in the checks of sizes that names do not prove."""
+
+FAULTS = [
+    *(Fault(*rule) for rule in RULES),
+    *ELSEWHERE,
+    *(Fault(*rule, ("runtime/test_size_checks.py",)) for rule in OBLIGATIONS),
+]

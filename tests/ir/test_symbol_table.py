@@ -210,7 +210,7 @@ def test_a_block_is_variables_and_ops_whose_slots_hold_names_and_whose_attribute
 
 @pytest.mark.mission("B27")
 def test_a_step_net_in_a_step_net_and_the_pairs_of_its_memories_are_in_the_file():
-    """The loop starts, goes on and ends as before, in each form that a program has: two memories of one type, backwards, and its gradient."""
+    """The loop is the same in each form of a program: with two memories of one type, backwards, and its gradient."""
     with ol.Program() as program:
         pages = ol.layer.data("pages", shape=["m"], batch="t")
         starts = [ol.layer.data(name, shape=[], batch=None) for name in ("one", "two")]

@@ -70,6 +70,9 @@ def test_sizes_that_differ_for_every_value_are_refused_when_the_program_is_writt
             with pytest.raises(ol.ShapeError, match="do not broadcast|are different sizes"):
                 ol.op.add(x, other)
         ol.op.add(x, ol.layer.create_parameter([4], dtype="float64"))  # t may be 2
+        further = ol.layer.data("further", ["t+5"], batch=None, dtype="float64")
+        with pytest.raises(ol.ShapeError, match="are different sizes"):
+            ol.op.add(further, ol.layer.create_parameter([3], dtype="float64"))
 
 
 @ways
@@ -216,6 +219,49 @@ def test_a_step_that_is_refused_updates_nothing():
         with pytest.raises(ol.ShapeError, match="2 and 4 are different sizes"):
             ol.Executor(**way).run(program, {"x": numpy.ones((2, 3))}, [cost], scope=scope)  # type: ignore[arg-type]
         assert all(numpy.array_equal(scope[name].numpy(), value) for name, value in before.items())
+
+
+UPDATES = parse_program("""program seed=0
+block main(c: bool[m]) {
+  parameter u: float32[4]
+  state g: float32[4]
+  parameter w: float32[4]
+  state rate: float64[]
+  r: int64[k] = nonzero(condition=c, value=true)
+  s: float32[k] = take(x=w, rows=r)
+
+  update:
+  u@NEXT: float32[4] = sgd(param=u, grad=g, learning_rate=rate)
+  w@NEXT: float32[4] = sgd(param=w, grad=s, learning_rate=rate)
+
+  commit:
+  u <- u@NEXT
+  w <- w@NEXT
+}
+""")
+
+
+@ways
+def test_no_update_is_written_before_a_size_that_values_decide_is_checked(way):
+    scope = ol.Scope()
+    for name, value in {"u": [1.0] * 4, "g": [1.0] * 4, "w": [2.0] * 4}.items():
+        scope.set(name, numpy.array(value, "f"))
+    scope.set("rate", numpy.array(0.5))
+    with pytest.raises(ol.ShapeError, match=r"sgd: \*b is 4 in param but 1 in grad"):
+        ol.Executor(**way).run(UPDATES, {"c": numpy.array([True, False])}, [], scope=scope, training=True)
+    assert (scope["u"].tolist(), scope["w"].tolist()) == ([1.0] * 4, [2.0] * 4)
+    ol.Executor(**way).run(UPDATES, {"c": numpy.array([True] * 4)}, [], scope=scope, training=True)
+    assert (scope["u"].tolist(), scope["w"].tolist()) == ([0.5] * 4, [1.0] * 4)
+
+
+@ways
+def test_rules_that_an_operator_states_in_python_are_checked_too(way):
+    with ol.Program(seed=1) as program:
+        x = ol.layer.data("x", ["k"], dtype="float64")
+        largest = ol.op.top_k(x, k=3)[0]
+    assert run(program, {"x": numpy.ones((2, 6))}, [largest], way)[0].shape == (2, 3)
+    with pytest.raises(ol.ShapeError, match="top_k: k is 3, where the last axis has 2"):
+        run(program, {"x": numpy.ones((6, 2))}, [largest], way)
 
 
 def test_a_block_that_is_run_by_itself_and_a_saved_model_check_the_same(tmp_path):

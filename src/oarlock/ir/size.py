@@ -167,8 +167,7 @@ def is_same(left: Size, right: Size) -> bool:
 def can_be_equal(left: Size, right: Size) -> bool:
     """Return whether two sizes are equal for some values of their names, which are whole numbers from 0.
 
-    False is certain: `n+1` and `n`, `2*n` and 3, `n+5` and 3, `min(n,3)` and 4. Where it is not certain, True, as for a size that begins with
-    "?".
+    False is certain: `n+1` and `n`, `2*n` and 3, `n+5` and 3. True is given for the others, and for a size that begins with "?".
     """
     if any(isinstance(size, str) and size.startswith("?") for size in (left, right)):
         return True

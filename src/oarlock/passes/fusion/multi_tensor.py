@@ -8,6 +8,7 @@ from oarlock.ir.program import Program
 from oarlock.ir.traversal import inner_blocks
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.signature import Slot
+from oarlock.registry.size_check import has_obligations
 
 __all__ = ["multi_tensor_updates"]
 
@@ -23,7 +24,8 @@ def multi_tensor_updates(program: Program, catalogue: Catalogue) -> int:
         w@NEXT = sgd(w, w@GRAD, rate)              w@NEXT, b@NEXT = multi_tensor_sgd([w, b], [w@GRAD, b@GRAD], rate)
         b@NEXT = sgd(b, b@GRAD, rate)
 
-    Legal for ops of one operator, with equal attributes, that share the rate and the step, on parameters of one dtype and place. They
+    Legal for ops of one operator, with equal attributes, that share the rate and the step, on parameters of one dtype and place, with
+    sizes that the run need not check. They
     are computed where the last of them stood, or before the first op that reads one of their results. The bits are the same.
     Gradients live until then, which is until the step ends as a rule anyway. Does not apply to a parameter that is alone.
     """
@@ -44,7 +46,7 @@ def _group_in(block: Block, catalogue: Catalogue) -> int:
         read = set(op.reads)
         for key in [key for key, alike in waiting.items() if op.is_commit or any(var in read for one in alike for var in one.writes)]:
             count += write(key)
-        if op.type in MULTI_TENSOR:
+        if op.type in MULTI_TENSOR and not has_obligations(catalogue.get(op.type), op):
             waiting.setdefault(_kind(op, catalogue), []).append(op)
         else:
             ops.append(op)

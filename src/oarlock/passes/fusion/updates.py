@@ -10,6 +10,7 @@ from oarlock.ir.traversal import inner_blocks
 from oarlock.ir.var import Var
 from oarlock.passes.rewriter import declare, new_op, reader_counts
 from oarlock.registry.catalogue import Catalogue, standard
+from oarlock.registry.size_check import has_obligations
 
 __all__ = ["fuse_updates"]
 
@@ -33,7 +34,8 @@ def fuse_updates(program: Program, catalogue: Catalogue) -> int:
     nothing else reads the gradient. Sums are rounded in another order: values change in their last bits. Saves the memory of the
     gradient and writing and reading it, for rows of a table all of its other rows; costs keeping what it is made of until the
     update. Does not apply to momentum with `nesterov` and to Adam, which need the gradient itself, to rows where there is any
-    momentum, nor to gradients that are scaled, clipped or fetched. A product that is transposed, as is that of a weight that
+    momentum, to sizes that the run has to check, nor to gradients that are scaled, clipped or fetched.
+    A product that is transposed, as is that of a weight that
     stands in rows of outputs, is computed the other way round for any of them.
     """
     reads = Counter(reader_counts(program))
@@ -42,7 +44,8 @@ def fuse_updates(program: Program, catalogue: Catalogue) -> int:
     for block in inner_blocks(program.main):
         ops: list[Op] = []
         for op in block.ops:
-            parts, rest = _parts(op, reads) if op.type in _WRITERS else ([], [])
+            is_proved = op.type in _WRITERS and not has_obligations(catalogue.get(op.type), op)
+            parts, rest = _parts(op, reads) if is_proved else ([], [])
             ops += _WRITERS[op.type](op, parts, rest) if parts else [op]
             count += len(parts)
         block.ops = ops
