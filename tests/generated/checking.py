@@ -11,6 +11,7 @@ from tolerances import FINITE_DIFFERENCE_STEP, GENERATED_DIFFERENCES, GENERATED_
 import oarlock as ol
 from generated.editing import check_edits
 from generated.evaluator import Evaluated, evaluate
+from generated.lbfgs import check_lbfgs
 from generated.making import Case
 from generated.parts import check_parts
 from generated.randomness import check_randomness
@@ -72,6 +73,7 @@ def check(case: Case, *, passes: bool = False, pairs: bool = False, others: int 
         lambda: check_reuse(case, differentiated, again, random),
         lambda: check_edits(case, random),
         lambda: check_recomputation(case, random),
+        lambda: check_lbfgs(case, random),
     ]
     if any(op.type == "dropout" for op in walk(program.main)):
         ways.append(lambda: check_randomness(case, differentiated, reached, weights))

@@ -1,5 +1,7 @@
 """L-BFGS is a loop of the program that evaluates the cost again, and goes where `torch.optim.LBFGS` goes."""
 
+import itertools
+
 import numpy
 import pytest
 import torch
@@ -109,6 +111,145 @@ def test_a_cost_with_a_loop_and_sizes_of_its_own_is_evaluated_again():
         found.append([float(executor.run(program, feed, [cost], scope=scope, training=True)[0]) for _ in range(4)])
     numpy.testing.assert_allclose(found[0], found[1], rtol=PYTORCH[0])
     assert found[0][-1] < 0.5 * found[0][0]
+
+
+def while_around(inside):
+    def build(value, w):
+        count = ol.op.full(shape=(), value=0.0, dtype="float64")
+        loop = ol.while_loop(count < 1.5, max_trips=6)
+        with loop.block():
+            after = count + 0.7 + 0.1 * inside(value + count * 0.1, w)
+            loop.carry(count, after)
+            loop.update_condition(after < 1.5)
+        return loop()
+
+    return build
+
+
+def rnn_around(inside):
+    def build(value, w):
+        rnn, steps = ol.rnn(), ol.op.stack([value, value * 0.5, value * 0.2])
+        with rnn.step():
+            step = rnn.step_input(steps)
+            memory = rnn.memory(init=value)
+            rnn.update_memory(memory, ol.op.tanh(inside(step + rnn.previous_memory(memory), w)))
+            rnn.output(rnn.previous_memory(memory))
+        return ol.op.reduce_sum(rnn()) + rnn.final_memory(memory)
+
+    return build
+
+
+def cond_around(inside):
+    return lambda value, w: ol.cond(value < 0.5, lambda: inside(value * 1.0, w), lambda: ol.op.tanh(value) * ol.op.reduce_sum(w))
+
+
+def case_around(inside):
+    return lambda value, w: ol.case(
+        [(value < 0.2, lambda: inside(value, w)), (value < 0.8, lambda: value * w[0])], lambda: ol.op.tanh(value)
+    )
+
+
+def ifelse_around(inside):
+    def build(value, w):
+        branches, rows = ol.ifelse(), ol.op.reshape(ol.op.concat([ol.op.reshape(value, shape=(1,)), w], axis=0), shape=(3, 1))
+        with branches.true_block():
+            x = branches.input(rows)
+            branches.output(ol.op.tanh(x) * inside(ol.op.reduce_sum(x), w))
+        with branches.false_block():
+            branches.output(branches.input(rows) * 0.5)
+        return ol.op.reduce_sum(branches(rows > 0.2))
+
+    return build
+
+
+def rows_around(inside):
+    def build(value, w):
+        x = ol.op.concat([ol.op.reshape(value, shape=(1,)), w], axis=0)
+        return ol.op.reduce_sum(ol.op.gather(x, ol.op.nonzero(x > 0.1))) * inside(value, w)
+
+    return build
+
+
+AROUND = {"while": while_around, "rnn": rnn_around, "cond": cond_around, "case": case_around, "ifelse": ifelse_around, "rows": rows_around}
+WAYS = {
+    "L-BFGS": lambda cost: ours.LBFGS(0.3, iterations=2).minimize(cost),
+    "line search": lambda cost: ours.LBFGS(0.3, iterations=2, line_search="strong_wolfe").minimize(cost),
+    "accumulated": lambda cost: ours.SGD(0.1, accumulate=2).minimize(cost),
+}
+
+
+def nested_program(outer, inner, way, *, penalty=False):
+    with ol.Program(seed=1) as program:
+        w = ol.layer.create_parameter([2], name="w", dtype="float64", initializer=ol.initializer.constant(0.4))
+        y = AROUND[outer](AROUND[inner](lambda value, w: ol.op.tanh(ol.op.reduce_sum(w * w) * value + 0.3)))(
+            ol.layer.data("x", [], "float64", batch=None), w
+        )
+        cost = y * y + ol.op.reduce_sum(w * w)
+        if penalty:
+            (gradient,) = ol.gradients([cost], [w])
+            cost = cost + 0.1 * ol.op.reduce_sum(gradient * gradient)
+        WAYS[way](cost)
+    return program, cost
+
+
+def require_nesting(outer, inner, way, *, penalty=False, recomputed=False):
+    """A program that is legal, and steps that plans take as the interpreter does."""
+    program, cost = nested_program(outer, inner, way, penalty=penalty)
+    if recomputed:
+        ol.passes.recompute(program)
+    assert ol.Program.from_bytes(program.to_bytes()).to_text() == program.to_text()
+    found = []
+    for executor in (ol.Executor(interpret=True, check=True), ol.Executor(passes=()), ol.Executor()):
+        scope = ol.init(program, ol.Scope())
+        costs = [float(executor.run(program, {"x": numpy.array(0.3)}, [cost], scope=scope, training=True)[0]) for _ in range(3)]
+        found.append([*costs, *scope["w"].tolist()])
+    numpy.testing.assert_allclose(found[1], found[0], rtol=PYTORCH[0])
+    numpy.testing.assert_allclose(found[2], found[0], rtol=1e-7)
+
+
+CI = {("while", "cond"), ("rnn", "ifelse")}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("outer", "inner"),
+    [pytest.param(*pair, marks=() if pair in CI else pytest.mark.slow) for pair in itertools.product(AROUND, repeat=2)],
+)
+def test_a_cost_with_constructs_in_each_other_is_evaluated_again(outer, inner, way):
+    require_nesting(outer, inner, way)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("outer", "inner"), [*itertools.product(AROUND, repeat=2)])
+def test_so_is_a_penalty_on_its_gradient_and_what_is_recomputed(outer, inner, way):
+    require_nesting(outer, inner, way, penalty=True)
+    require_nesting(outer, inner, way, recomputed=True)
+
+
+@pytest.mark.parametrize("search", [None, "strong_wolfe"])
+def test_a_branch_in_a_loop_goes_where_pytorchs_goes(search):
+    program, cost = nested_program("while", "cond", "line search" if search else "L-BFGS")
+    scope = ol.init(program, ol.Scope())
+    w = torch.tensor([0.4, 0.4], dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([w], lr=0.3, max_iter=2, history_size=10, line_search_fn=search)
+
+    def closure():
+        optimizer.zero_grad()
+        count = torch.zeros((), dtype=torch.float64)
+        while count < 1.5:
+            value = 0.3 + count * 0.1
+            inside = torch.tanh((w * w).sum() * value + 0.3) if value < 0.5 else torch.tanh(value) * w.sum()
+            count = count + 0.7 + 0.1 * inside
+        found = count * count + (w * w).sum()
+        found.backward()
+        return found
+
+    for _ in range(3):
+        expected = float(optimizer.step(closure).detach())
+        (found,) = ol.Executor().run(program, {"x": numpy.array(0.3)}, [cost], scope=scope, training=True)
+        assert float(found) == pytest.approx(expected, rel=PYTORCH[0])
+        torch.testing.assert_close(scope["w"], w.detach(), rtol=PYTORCH[0], atol=PYTORCH[0])
 
 
 def test_it_trains_saves_and_goes_on_with_a_schedule_and_an_average(tmp_path):

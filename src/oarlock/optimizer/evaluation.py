@@ -6,7 +6,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.block_stack import current_block
 from oarlock.ir.size import names_in
 from oarlock.ir.substitution import rename_sizes
-from oarlock.ir.traversal import needed_ops
+from oarlock.ir.traversal import inner_blocks, needed_ops
 from oarlock.ir.var import Var
 from oarlock.passes.recomputation.copies import copy_with_blocks
 
@@ -28,8 +28,9 @@ class Evaluation:
         needed = needed_ops([op for op in main.ops if not op.is_commit], targets)
         self.ops = [op for op in needed if any(var in dependent for var in op.reads)]
         known = _names(var for var in main.vars.values() if var not in dependent)
-        self.sizes = _names(var for op in self.ops for var in op.writes) - known
-        """The names of sizes that are made anew, so that they need another name."""
+        inside = [var for op in self.ops for body in op.blocks for block in inner_blocks(body) for var in block.vars.values()]
+        self.sizes = _names([*(var for op in self.ops for var in op.writes), *inside]) - known
+        """The names of sizes that the ops make, and ops in their blocks: each copy of an op makes sizes of its own."""
 
     def append(self, values: Mapping[Var, Var]) -> list[Var]:
         """Append the ops to the open block, which is theirs alone, to read `values` in place of parameters; return the targets there."""
