@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 
 from oarlock.errors import ArgumentError, DTypeError, LimitError, ShapeError, UndefinedVarError
+from oarlock.interop.tied_names import find_tied_names
 from oarlock.io.container import PROGRAM
 from oarlock.io.tensor_file import TensorEntry
 from oarlock.io.weight_files import WeightFiles
@@ -92,34 +93,69 @@ def load_weights(
     `names={"w": ("weight", (1, 0))}` says the same of one, and of more axes in what order they come. Nothing is turned unasked: of a
     square matrix no shape tells that it is.
 
+    A variable of a module that `ol.from_torch` brought in may have several names there, as tied weights do. The tensor of any of them is
+    enough; where the files have several, these are equal.
+
     With `strict`, every wanted variable has its tensor and every tensor its variable. Dtypes are equal, or with `cast` floats are rounded
     to the declared float. With `untrusted`, no file may be a link. `limits` are those of `ol.load_model`.
 
     Everything is checked by the headers, then read, and only then is a value replaced. Raises UndefinedVarError for what is missing or
-    unexpected, all of it in one message; ShapeError or DTypeError, likewise; FormatError, LimitError, MissingFileError or ReadError.
+    unexpected, all of it in one message; ShapeError or DTypeError, likewise; ArgumentError for tensors of one variable that differ;
+    FormatError, LimitError, MissingFileError or ReadError.
     """
     program, scope = _program_and_scope(target)
     transpose = (transpose,) if isinstance(transpose, str) else transpose
     wanted = _wanted_of(program) if program is not None else _held_in(scope)
     files = WeightFiles.find(path, limits=limits, untrusted=untrusted)
-    taken = {name: found for name in wanted if (found := _taken_by(name, wanted[name], names, transpose)) is not None}
-    _require_known(names, transpose, wanted)
-    missing = [name for name in taken if taken[name].name not in files.file_of]
+    tied = {other: name for other, name in find_tied_names(program, scope).items() if name in wanted and other not in wanted}
+    named = wanted | {other: wanted[name] for other, name in tied.items()}
+    taken = {name: found for name in named if (found := _taken_by(name, named[name], names, transpose)) is not None}
+    taken = {name: each for name, each in taken.items() if tied.get(name, name) in taken}
+    _require_known(names, transpose, named)
+    found_of = {tied.get(name, name) for name, each in taken.items() if each.name in files.file_of}
+    missing = [name for name in taken if name in wanted and name not in found_of]
     used = {each.name for each in taken.values()}
     of_ours = PROGRAM in files.file_of
     unexpected = [
         name for name in sorted(files.file_of) if name not in used and not (of_ours and ("@" in name or name.startswith("oarlock.")))
     ]
     if strict and (missing or unexpected):
-        raise _not_the_same(missing, unexpected, taken, wanted, files)
+        raise _not_the_same(missing, unexpected, {name: each for name, each in taken.items() if name in wanted}, wanted, files)
     taken = {name: each for name, each in taken.items() if each.name in files.file_of}
-    _verify(taken, wanted, files, cast)
-    values = _read(taken, wanted, files)
+    _verify(taken, named, files, cast)
+    values = _joined(_read(taken, named, files), taken, tied, files)
+    values = {name: values[name] for name in wanted if name in values}
     for name, value in values.items():
         scope.var(name).give(value, own=True)
     if program is not None and isinstance(target, Program):
         init(program, scope, limits=limits)
     return LoadedWeights(scope, tuple(values), tuple(missing), tuple(unexpected))
+
+
+def _joined(
+    values: dict[str, torch.Tensor], taken: Mapping[str, _Taken], tied: Mapping[str, str], files: WeightFiles
+) -> dict[str, torch.Tensor]:
+    """The value of each variable, of that of any of its names. Raises ArgumentError where the values of two of them differ."""
+    found = {name: value for name, value in values.items() if name not in tied}
+    by = {name: name for name in found}
+    for other in (name for name in values if name in tied):
+        name = tied[other]
+        if name not in found:
+            found[name], by[name] = values[other], other
+        elif not _same_bits(found[name], values[other]):
+            several = [f'"{taken[key].name}" in "{files.file_of[taken[key].name]}"' for key in (by[name], other)]
+            raise ArgumentError(
+                f'"{taken[by[name]].name}" and "{taken[other].name}" are one variable, "{name}", and their tensors differ',
+                location=here(),
+                given=several,
+                hint=f'names={{"{other}": None}} leaves "{taken[other].name}" out, with strict=False',
+            )
+    return found
+
+
+def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+    flat, others = (tensor.contiguous().reshape(-1).view(torch.uint8) for tensor in (one, other))
+    return torch.equal(flat, others)
 
 
 def _program_and_scope(target: object) -> tuple[Program | None, Scope]:

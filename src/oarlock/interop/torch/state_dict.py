@@ -1,16 +1,15 @@
 """`to_torch_state`: the values of a program as a state dict of the module that it came from."""
 
-import json
 from collections.abc import Iterator
 
 import torch
 
-from oarlock.errors import ArgumentError, FormatError, UnsetVarError
+from oarlock.errors import ArgumentError, UnsetVarError
+from oarlock.interop.tied_names import find_tied_names
 from oarlock.interop.torch.export import find_aliases
 from oarlock.interop.torch.imported import ImportedModule
 from oarlock.interop.torch.state import legal_name
 from oarlock.ir.location import here
-from oarlock.ir.names import ALIASES
 from oarlock.ir.program import Program
 from oarlock.runtime.ownership import states_of
 from oarlock.runtime.scope import Scope
@@ -41,7 +40,8 @@ def to_torch_state(
                 "to_torch_state: a scope alone does not say what it holds", location=here(), hint="to_torch_state(scope, module)"
             )
         own = dict(_own_names(program, prefix))
-        aliases = _aliases_in(scope, prefix)
+        tied = find_tied_names(program, scope)
+        aliases = {key.removeprefix(prefix): var for key, var in tied.items() if key.startswith(prefix)}
         return {
             key: _value(scope, var) for key, var in {**own, **{key: var for key, var in aliases.items() if var in own.values()}}.items()
         }
@@ -71,19 +71,6 @@ def _own_names(program: Program, prefix: str) -> Iterator[tuple[str, str]]:
     for var in program.persistables():
         if var.name.startswith(prefix) and "@" not in var.name and var.name not in left_out:
             yield var.name.removeprefix(prefix), var.name
-
-
-def _aliases_in(scope: Scope, prefix: str) -> dict[str, str]:
-    """Keys of tied parameters, and the variables behind them."""
-    if ALIASES not in scope:
-        return {}
-    try:
-        read = json.loads(bytes(scope[ALIASES].tolist()))  # type: ignore[attr-defined]
-    except (ValueError, RecursionError):
-        read = None
-    if not isinstance(read, dict) or not all(isinstance(item, str) for item in read.values()):
-        raise FormatError(f"{ALIASES} does not say what parameters are called besides")
-    return {key.removeprefix(prefix): var for key, var in read.items() if key.startswith(prefix)}
 
 
 def _value(scope: Scope, name: str) -> torch.Tensor:
