@@ -66,14 +66,17 @@ def _of_items(var: Var, value: object, rows: numpy.ndarray | None) -> numpy.ndar
         if held is not None and held.dtype != object:
             return held  # a series, a frame
         value = list(value) if hasattr(value, "__len__") and not isinstance(value, str | bytes | dict) else [value]  # type: ignore[call-overload]
-    items = list(value)
+    items = value.tolist() if isinstance(value, numpy.ndarray) else list(value)  # of an array of objects in rows, lists
     try:
         if all(isinstance(item, bool | int | float) for item in items):
             return to_numpy(read_as(items, var.dtype))
-        stacked = numpy.stack([numpy.asarray(to_numpy(item) if isinstance(item, torch.Tensor) else item) for item in items])
+        arrays = [numpy.asarray(to_numpy(item) if isinstance(item, torch.Tensor) else item) for item in items]
+        stacked = numpy.stack(arrays)
     except (OarlockError, ValueError, TypeError):
-        stacked = None
+        arrays, stacked = [], None
     if stacked is not None and stacked.dtype.kind in "fiub":
+        if var.dtype.is_integer and stacked.dtype.kind == "f" and len({array.dtype.kind for array in arrays}) > 1:
+            return to_numpy(read_as([array.tolist() for array in arrays], var.dtype))  # floats beside integers, which floats may round
         if not isinstance(items[0], list | tuple):
             return stacked
         return to_numpy(read_as(items, var.dtype))  # Python's numbers have no dtype of their own

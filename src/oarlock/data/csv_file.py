@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy
 
+from oarlock.data.exact_integers import array_of_fields
 from oarlock.data.table import LazyTable
 from oarlock.errors import DataError
 from oarlock.io.files import read_file
@@ -19,8 +20,9 @@ _LARGEST = 4 * 2**30  # bytes
 def read_csv(path: str | Path) -> LazyTable:
     """A table with a name for each column in its first line: numbers are int64 where all are whole, otherwise float64; the rest is text.
 
-    Columns of text can be told apart, and are refused where numbers are needed. Fields are parted by commas, or by semicolons or tabs if
-    the first line has those and no comma. Raises DataError for a line with another number of fields, for a file without a line of names,
+    A column of floats in which an integer stands that float64 does not hold keeps Python's numbers. Columns of text can be told apart, and
+    are refused where numbers are needed. Fields are parted by commas, or by semicolons or tabs if the first line has those and no comma.
+    Raises DataError for a line with another number of fields, for a file without a line of names,
     for a number that is missing among numbers, for a whole number that int64 does not hold.
     """
     text = _text(path)
@@ -76,7 +78,7 @@ def _column(name: str, fields: tuple[str, ...], path: str | Path) -> numpy.ndarr
     if numbers == len(fields):
         whole = all(field.strip().lstrip("+-").isdigit() for field in fields)
         if not whole:
-            return numpy.array([float(field) for field in fields], "float64")
+            return array_of_fields(fields)
         values = [int(field) for field in fields]
         beyond = next((number for number, value in enumerate(values) if not -(2**63) <= value < 2**63), None)
         if beyond is not None:

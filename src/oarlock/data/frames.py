@@ -5,6 +5,7 @@ from typing import Any
 import numpy
 
 from oarlock.data.arrow import column_of, without_value
+from oarlock.data.exact_integers import exact_array
 from oarlock.data.table import LazyTable
 from oarlock.runtime.ragged import Ragged
 
@@ -28,8 +29,10 @@ def _column(series: Any, name: str) -> "numpy.ndarray | Ragged":
         raise without_value(name, int(numpy.argmax(missing)), int(missing.sum()))
     array = series.to_numpy()
     if array.dtype == object and len(array) and all(isinstance(item, list | numpy.ndarray) for item in array):
-        parts = [numpy.asarray(item) for item in array]
-        if all(part.ndim == 1 and part.dtype.kind in "fiub" for part in parts):
+        parts = [exact_array(item) for item in array]
+        kinds = {part.dtype.kind for part in parts if part.size}
+        may_round = "f" in kinds and len(kinds) > 1 and any(part.dtype.itemsize == 8 for part in parts if part.dtype.kind in "iu")
+        if not may_round and all(part.ndim == 1 and part.dtype.kind in "fiub" for part in parts):
             lengths = [len(part) for part in parts]
             if len(set(lengths)) == 1:
                 return numpy.stack(parts)

@@ -10,6 +10,7 @@ import torch
 
 from oarlock.data.arrow import ArrowTable, read_arrow
 from oarlock.data.csv_file import read_csv
+from oarlock.data.exact_integers import exact_array
 from oarlock.data.frames import table_of_pandas, table_of_polars
 from oarlock.data.hugging_face import HuggingFaceTable
 from oarlock.data.image_folder import ImageFolder
@@ -102,7 +103,7 @@ def _column(value: object) -> "numpy.ndarray | Ragged":
     if isinstance(value, Ragged | numpy.ndarray):
         return value
     try:
-        return numpy.asarray(value)
+        return exact_array(value)
     except ValueError:  # rows of different lengths
         items = numpy.empty(len(value), dtype=object)  # type: ignore[arg-type]
         items[:] = value  # type: ignore[call-overload]

@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy
 
+from oarlock.data.exact_integers import has_numbers, side_by_side
 from oarlock.data.table import Table
 from oarlock.errors import ArgumentError, FeedError
 from oarlock.suggestions import did_you_mean, list_names
@@ -110,9 +111,9 @@ class SelectedTable(Table):
         if name not in self.joined:
             return parts[0]
         for column, part in zip(self.columns[name], parts, strict=True):
-            if not isinstance(part, numpy.ndarray) or part.dtype.kind not in "fiub":
+            if not isinstance(part, numpy.ndarray) or not has_numbers(part):
                 raise FeedError(f'the column "{column}" is not numbers, so it cannot be one of several in "{name}"')
         shapes = {numpy.shape(part) for part in parts}  # type: ignore[arg-type]
         if len(shapes) > 1:
             raise FeedError(f'the columns of "{name}" have different shapes', given=[f"they are {', '.join(map(str, sorted(shapes)))}"])
-        return numpy.stack(parts, axis=1) if parts else numpy.zeros((0, 0))  # type: ignore[arg-type]
+        return side_by_side(parts) if parts else numpy.zeros((0, 0))  # type: ignore[arg-type]

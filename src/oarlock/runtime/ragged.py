@@ -10,7 +10,7 @@ from oarlock.drawing.rows import draw_rows
 from oarlock.errors import ArgumentError, OarlockError
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
-from oarlock.runtime.value import exact_numbers, of_dtype, to_numpy, to_tensor
+from oarlock.runtime.value import exact_numbers, of_dtype, to_numpy, to_tensor, whole_numbers
 
 __all__ = ["Ragged", "flatten"]
 
@@ -188,12 +188,21 @@ def _joined(rows: list) -> numpy.ndarray:
     arrays = [array for array in arrays if len(array)] or arrays[:1]
     if len({array.shape[1:] for array in arrays}) > 1:
         raise _refused(f"the elements of rows have the shapes {', '.join(sorted({str(list(array.shape[1:])) for array in arrays}))}")
-    return numpy.concatenate(arrays)
+    joined = numpy.concatenate(arrays)
+    if len({array.dtype.kind for array in arrays}) > 1 and joined.dtype.kind == "f":  # in which integers may be rounded
+        return _array([item for array in arrays for item in array.tolist()], "rows", as_float=joined)
+    return joined
 
 
-def _array(value: object, what: str, *, hint: str | None = None) -> numpy.ndarray:
+def _array(value: object, what: str, *, hint: str | None = None, as_float: numpy.ndarray | None = None) -> numpy.ndarray:
+    """Numbers as an array. Whole numbers of Python's that a float would round are int64; others are `as_float`, where that is given."""
     try:
-        return to_numpy(to_tensor(value))
+        tensor = to_tensor(value)
+        exact = exact_numbers(value, tensor) if tensor.is_floating_point() else None
+        if exact is not None and not torch.equal(tensor.double(), exact.double()) and (whole := whole_numbers(value)) is not None:
+            exact = whole
+        is_rounded = exact is not None and not exact.is_floating_point()
+        return to_numpy(exact) if is_rounded else to_numpy(tensor) if as_float is None else as_float  # type: ignore[arg-type]
     except OarlockError as error:
         raise _refused(f"{what}: {error.message}", hint=hint) from None
 

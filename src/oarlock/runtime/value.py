@@ -8,6 +8,7 @@ from oarlock.ir.dtype import DType
 from oarlock.tensor.dtype import from_torch, to_torch
 
 __all__ = [
+    "EXACT_IN_FLOAT64",
     "describe_value",
     "exact_numbers",
     "find_dense_form",
@@ -16,7 +17,11 @@ __all__ = [
     "read_as",
     "to_numpy",
     "to_tensor",
+    "whole_numbers",
 ]
+
+EXACT_IN_FLOAT64 = 2**53
+"""Integers of this magnitude and above are not all numbers of float64."""
 
 
 def to_tensor(value: object) -> torch.Tensor:
@@ -44,11 +49,30 @@ def to_tensor(value: object) -> torch.Tensor:
 
 
 def exact_numbers(value: object, tensor: torch.Tensor) -> torch.Tensor | None:
-    """The numbers of Python's that `tensor` was made of, as they are; None for an array or a tensor, which has a dtype of its own."""
+    """The numbers of Python's that `tensor` was made of, as they are; None for an array or a tensor, which has a dtype of its own.
+
+    Integers beside floats are float64, or int64 where all are whole and float64 does not hold them.
+    """
     if isinstance(value, torch.Tensor | numpy.ndarray | numpy.generic):
         return None
     wide = torch.float64 if tensor.is_floating_point() else torch.complex128 if tensor.is_complex() else None
-    return tensor.clone() if wide is None else torch.tensor(value, dtype=wide)
+    if wide is None:
+        return tensor.clone()
+    exact = torch.tensor(value, dtype=wide)
+    whole = whole_numbers(value) if wide is torch.float64 and bool((exact.abs() >= EXACT_IN_FLOAT64).any()) else None
+    return exact if whole is None else whole
+
+
+def whole_numbers(value: object) -> torch.Tensor | None:
+    """`value`, numbers in nested lists, as int64; None where one is not whole, or int64 does not hold it."""
+    items = numpy.array(value, dtype=object)
+    numbers = [item.item() if isinstance(item, numpy.generic | torch.Tensor) else item for item in items.reshape(-1).tolist()]
+    if not all(isinstance(number, int) or (isinstance(number, float) and number.is_integer()) for number in numbers):
+        return None
+    integers = [int(number) for number in numbers]
+    if not all(-(2**63) <= integer < 2**63 for integer in integers):
+        return None
+    return torch.tensor(integers, dtype=torch.int64).reshape(items.shape)
 
 
 def read_as(value: object, dtype: DType) -> torch.Tensor:
