@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import oarlock as ol
+from generated.maybe_equal import MAYBE_EQUAL
 from generated.statements import STATEMENTS, forbidden
 from generated.writing import LIMIT, Writing, is_cut_in_front
 from oarlock.ir.block import Block
@@ -33,7 +34,7 @@ def write_statements(w: Writing, count: int, *, nested: int) -> None:
             blocks += 1
             w.choices.weighed(CONSTRUCTS)(w)
         else:
-            w.choices.weighed(STATEMENTS)(w)
+            w.choices.weighed([*STATEMENTS, *MAYBE_EQUAL] if w.maybe_equal else STATEMENTS)(w)
 
 
 def fill(w: Writing) -> None:

@@ -19,7 +19,9 @@ def numbered(name: str, description: str) -> argparse.ArgumentParser:
     return parser
 
 
-def count_checks(arguments: argparse.Namespace, check: Callable[[Case, Random], object], work: str) -> int:
+def count_checks(
+    arguments: argparse.Namespace, check: Callable[[Case, Random], object], work: str, make: Callable[[int, int], Case] = make
+) -> int:
     """Check the programs that the arguments name, print what failed and in how many there was `work`; the exit status."""
     begun, failures, worked = time.monotonic(), 0, 0
     for number in range(arguments.first, arguments.first + arguments.count):

@@ -13,7 +13,7 @@ import torch
 
 from oarlock.proto import program_pb2 as wire
 
-__all__ = ["Evaluated", "evaluate"]
+__all__ = ["REFUSALS", "Evaluated", "evaluate"]
 
 DTYPES = {
     **dict.fromkeys((wire.FLOAT16, wire.BFLOAT16, wire.FLOAT32, wire.FLOAT64), torch.float64),
@@ -21,6 +21,7 @@ DTYPES = {
     wire.UINT8: torch.uint8, wire.BOOL: torch.bool,
 }  # fmt: skip
 MAX_TRIPS = 10_000
+REFUSALS = (RuntimeError, ValueError, IndexError, LookupError)
 
 
 @dataclass
@@ -29,12 +30,14 @@ class Evaluated:
 
     `values` are the main block's, by name. `gradients` are those of the weighed sum of the targets, None where autograd has none;
     `second` those of the sum of all `gradients`. `trace` says which way each decision went: iterations, rows, sides of kinks.
+    `refused` says whether PyTorch refused an op in a block, the values of which nothing else may have read.
     """
 
     values: dict[str, torch.Tensor]
     gradients: dict[str, torch.Tensor | None] = field(default_factory=dict)
     second: dict[str, torch.Tensor | None] = field(default_factory=dict)
     trace: list[object] = field(default_factory=list)
+    refused: bool = False
 
 
 def evaluate(
@@ -45,15 +48,17 @@ def evaluate(
     *,
     second: bool = False,
     masks: Mapping[str, numpy.ndarray] | None = None,
+    refusing: bool = False,
 ) -> Evaluated:
     """Run a `ProgramFile` on `arrays`, the values of inputs and parameters; differentiate where there are `targets`.
 
     `targets` gives each target the weight of its elements; `wanted` are variables of the main block. With `second`, the sum of the
     gradients is differentiated again. `masks` are those of dropouts in training, by the path of their scope and their name:
-    `main/rnn_0/3/dropout_0.mask`; without them nothing is dropped.
+    `main/rnn_0/3/dropout_0.mask`; without them nothing is dropped. With `refusing`, an op that PyTorch refuses leaves its outputs without
+    values, and so does each op that reads one.
     """
     program = wire.ProgramFile.FromString(data).program
-    run = _Run(program, masks)
+    run = _Run(program, masks, refusing)
     main = _Frame(program.blocks[0], "main", wanted=wanted)
     for var in program.blocks[0].vars:
         if var.name in arrays or var.name == "@RANDOM":  # which begins by itself
@@ -61,7 +66,7 @@ def evaluate(
             run.bind(var, main[var.name])
     with torch.set_grad_enabled(targets is not None):
         run.run_ops(main)
-    found = Evaluated(main.values, trace=run.trace)
+    found = Evaluated(main.values, trace=run.trace, refused=run.refused)
     if targets is not None:
         cost = sum((main.values[name] * _tensor(weight)).sum() for name, weight in targets.items())
         found.gradients = _differentiate(cost, main.values, wanted, again=second)  # type: ignore[arg-type]
@@ -111,7 +116,9 @@ class _Frame:
 
 
 class _Run:
-    def __init__(self, program: wire.ProgramDesc, masks: Mapping[str, numpy.ndarray] | None):
+    def __init__(self, program: wire.ProgramDesc, masks: Mapping[str, numpy.ndarray] | None, refusing: bool):
+        self.refusing = refusing
+        self.refused = False
         self.program = program
         self.masks = masks
         self.symbols: dict[str, int] = {}
@@ -149,7 +156,12 @@ class _Run:
     def run_ops(self, frame: _Frame) -> None:
         for op in frame.block.ops:
             if op.role == wire.FORWARD and not any(frame.declared[name].persistable for slot in op.outputs for name in slot.vars):
-                self._run_op(op, frame)  # what writes a persistable variable does so after the step
+                try:
+                    self._run_op(op, frame)  # what writes a persistable variable does so after the step
+                except REFUSALS:
+                    if not self.refusing:
+                        raise
+                    self.refused |= frame.around is not None
 
     def _run_op(self, op: wire.OpDesc, frame: _Frame) -> None:
         inputs = {slot.name: [frame[name] for name in slot.vars] for slot in op.inputs}
@@ -159,7 +171,7 @@ class _Run:
         elif op.type == "dropout":
             results = self._dropout(f"{frame.path}/{op.outputs[1].vars[0]}", inputs["x"][0])
         else:
-            several = {"xs", "stacks"} | ({"like"} if op.type == "split_like" else set())
+            several = {"xs", "stacks"} | ({"like"} if op.type in ("split_like", "broadcast_to") else set())
             arguments = {slot: vars if slot in several else vars[0] for slot, vars in inputs.items()}
             result = OPERATORS[op.type](**arguments, **attributes)
             results = result if isinstance(result, tuple) else (result,)
@@ -398,6 +410,7 @@ OPERATORS: dict[str, Callable] = {
     "mean": lambda x, axis=None, keepdim=False: _reduced(x, axis, keepdim, torch.mean),
     "reduce_sum": lambda x, axis=None, keepdim=False: _reduced(x, axis, keepdim, torch.sum),
     "sum_to_shape": lambda x, like: x.sum_to_size(like.shape),
+    "broadcast_to": lambda x, shape, like=(): x.expand(shape),
     "broadcast_to_like": lambda x, like: x.expand(like.shape),
     "full": lambda shape, value, dtype=torch.float64: torch.full(shape, value, dtype=dtype),
     "full_like": lambda like, value, dtype=torch.float64: torch.full(like.shape, value, dtype=dtype),
@@ -406,6 +419,7 @@ OPERATORS: dict[str, Callable] = {
     "split_like": _pieces,
     "reshape": lambda x, shape: x.reshape(shape),
     "reshape_like": lambda x, like: x.reshape(like.shape),
+    "transpose": lambda x, axes: x.permute(*axes),
     "flatten": lambda x, start=1: x.reshape(*x.shape[:start], int(numpy.prod(x.shape[start:]))),
     "softmax_with_cross_entropy": _cross_entropy,
     # sequences

@@ -1,7 +1,7 @@
 """A program of its own for each seed and number, with values to run it on and what to differentiate."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -12,10 +12,11 @@ import generated.loops  # noqa: F401  each file adds its constructs
 import oarlock as ol
 from generated.blocks import write_statements
 from generated.choices import Choices
-from generated.writing import Writing
+from generated.writing import NUMBERS, OTHER, SPLIT, Writing
+from oarlock.ir.size import Size
 from oarlock.ir.traversal import walk
 
-__all__ = ["Case", "from_choices", "make"]
+__all__ = ["Case", "from_choices", "make", "resized"]
 
 
 @dataclass
@@ -24,7 +25,8 @@ class Case:
 
     `arrays` are its inputs and parameters by name. `targets` are pairs: a variable, and an input that weighs it or None. `wanted` are
     the variables whose gradients are compared, with `second` those of the sum of their gradients too. `features` is what the
-    histogram counts, `choices` what made it.
+    histogram counts, `choices` what made it. `sizes` are the numbers of symbols, `pairs` the sizes that ops need to be equal or broadcast,
+    and that names do not prove.
     """
 
     program: ol.Program
@@ -34,20 +36,36 @@ class Case:
     second: bool = False
     features: set[str] = field(default_factory=set)
     choices: list[int] = field(default_factory=list)
+    sizes: dict[str, int] = field(default_factory=dict)
+    pairs: list[tuple[Size, Size]] = field(default_factory=list)
 
 
-def make(seed: int, number: int) -> Case:
-    """The case that follows from these two alone."""
-    return _make(Choices(Random(f"{seed} {number}")))
+def make(seed: int, number: int, *, maybe_equal: bool = False) -> Case:
+    """The case that follows from these alone; with sizes that are only `maybe_equal`."""
+    return _make(Choices(Random(f"{seed} {number}")), maybe_equal)
 
 
-def from_choices(made: Sequence[int]) -> Case:
+def from_choices(made: Sequence[int], *, maybe_equal: bool = False) -> Case:
     """The case that these choices make, and zeros after them."""
-    return _make(Choices(replayed=made))
+    return _make(Choices(replayed=made), maybe_equal)
 
 
-def _make(choices: Choices) -> Case:
-    w = Writing(choices)
+def resized(case: Case, sizes: Mapping[str, int]) -> Case:
+    """The case that has the same program, on other numbers for its symbols. Its parameters are the same."""
+    first = _FIRST_SIZE
+    chosen = [NUMBERS.index(sizes.get(symbol, number)) for symbol, number in case.sizes.items() if symbol in _CHOSEN]
+    other = from_choices([*case.choices[:first], *chosen, *case.choices[first + len(chosen) :]], maybe_equal=OTHER in case.sizes)
+    parameters = {var.name for var in case.program.persistables()}
+    other.arrays |= {name: array for name, array in case.arrays.items() if name in parameters}
+    return other
+
+
+_FIRST_SIZE = 4  # the choices before those of sizes, which `Writing` makes first
+_CHOSEN = ("t", "n", SPLIT, OTHER)
+
+
+def _make(choices: Choices, maybe_equal: bool) -> Case:
+    w = Writing(choices, maybe_equal=maybe_equal)
     with w.program:
         write_statements(w, w.statements, nested=choices.pick((0, 45, 45)))
         targets = _choose_targets(w)
@@ -60,7 +78,8 @@ def _make(choices: Choices) -> Case:
         w.features.add("gradient of a value on the way")
     second = choices.chance(30) and "attention" not in w.features  # whose gradient has none
     w.features |= {"gradients of gradients"} if second else set()
-    return Case(w.program, w.arrays, targets, wanted, second, w.features, choices.made)
+    pairs = [(one, w.chosen_by.get(other, other)) for one, other in w.pairs]
+    return Case(w.program, w.arrays, targets, wanted, second, w.features, choices.made, w.sizes, pairs)
 
 
 def _choose_targets(w: Writing) -> list[tuple[str, str | None]]:

@@ -12,7 +12,7 @@ from oarlock.ir.block_stack import current_block
 from oarlock.ir.size import Shape, Size, add, names_in
 from oarlock.layer.control.outer import STEPS, is_stepped
 
-__all__ = ["LIMIT", "Writing", "is_cut_in_front"]
+__all__ = ["LIMIT", "NUMBERS", "OTHER", "Writing", "is_cut_in_front"]
 
 LIMIT = 6.0
 """No value is larger, so that nothing overflows however often loops are nested, and differences stay exact enough."""
@@ -24,6 +24,15 @@ SPLIT = "m"
 """A number of sequences that row splits alone tell: nothing that is fed has it as a size."""
 
 
+OTHER = "o"
+"""A size that stands beside others: fed for a symbol, or how many rows a mask chooses."""
+
+NUMBERS = (2, 3, 4, 1, 0, 2, 3, 4, 1, 2)
+"""The numbers among which the value of each symbol is chosen."""
+
+MOST = 5  # rows of which a mask chooses some
+
+
 class Writing:
     """The state of one program's making.
 
@@ -31,13 +40,16 @@ class Writing:
     `arrays` what is fed and what parameters hold. `features` are the names of what the program has, for the histogram.
     """
 
-    def __init__(self, choices: Choices):
+    def __init__(self, choices: Choices, *, maybe_equal: bool = False):
         self.choices = choices
         self.program = ol.Program(seed=choices.below(1000))
         self.width = 1 + choices.below(4)
         self.other = 1 + choices.below(4)
         self.pages = choices.below(4)
-        self.sizes = {symbol: choices.pick((2, 3, 4, 1, 0, 2, 3, 4, 1, 2)) for symbol in ("t", "n", SPLIT)}
+        self.maybe_equal = maybe_equal
+        self.sizes = {symbol: choices.pick(NUMBERS) for symbol in ("t", "n", SPLIT, *([OTHER] if maybe_equal else []))}
+        self.pairs: list[tuple[Size, Size]] = []  # sizes that ops need to be equal, or broadcast, and that names do not prove
+        self.chosen_by: dict[Size, Size] = {}  # a size known only from values -> that by which a mask was made
         self.arrays: dict[str, numpy.ndarray] = {}
         self.features: set[str] = set()
         self.kinds: list[str] = []
@@ -157,6 +169,17 @@ class Writing:
         self.features |= {"ragged: two levels"} if levels == 2 else set()
         self.features |= {"ragged: splits alone tell how many"} if rows == SPLIT else set()
         return var
+
+    def chosen(self, count: Size, shape: Shape, axis: int) -> ol.Var:
+        """A value of a shape with as many rows as `count` along one axis, which only a mask tells."""
+        rows = self.input(MOST, *shape[:axis], *shape[axis + 1 :])
+        mask = self._feed((MOST,), "bool", numpy.arange(MOST) < self._numbers([count])[0])
+        numbers = ol.op.nonzero(mask)
+        self.chosen_by[numbers.shape[0]] = count
+        taken = ol.op.gather(rows, numbers)
+        if axis:
+            taken = ol.op.transpose(taken, axes=(*range(1, axis + 1), 0, *range(axis + 1, len(shape))))
+        return self.keep(taken, 1.5)
 
     def rows_of(self, length: Size) -> Size | None:
         """The number of sequences, where values of this length are ragged."""
