@@ -211,3 +211,8 @@ def require_seen(x):
 
 
 causal_softmax.gradient_programs(x=lambda y, dy: softmax_dx(y, dy))
+
+
+causal_softmax.declare_edges(
+    **dict.fromkeys(("infinite", "nan"), "NaN also at hidden columns of a row whose probabilities are NaN; PyTorch's is 0 there")
+)

@@ -225,3 +225,8 @@ def _shares(x, index, values, y, dy, axis: int):
     own = cast(equal(x, y), dtype=dy.dtype)
     chosen = cast(equal(values, take_along_axis(y, index, axis=axis)), dtype=dy.dtype)
     return divide(dy, scatter_along_axis(own, index, chosen, axis=axis, reduction="add")), own, chosen
+
+
+scatter_along_axis.declare_edges(
+    **dict.fromkeys(("infinite", "nan"), "of products, the product of the others; PyTorch divides the product by the element, which is NaN")
+)

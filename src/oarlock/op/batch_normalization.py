@@ -207,3 +207,11 @@ declare_gradients(batch_norm, batch_norm_grad, lambda var: var)
 @fused_backward(batch_norm_grad, batch_norm_scale_grad, batch_norm_bias_grad)
 def batch_norm_backward(x, mean, rstd, uses_batch_statistics, dy, scale=None):
     return batch_gradients(x, mean, rstd, uses_batch_statistics, dy, scale)
+
+
+for _operator in (batch_norm_grad, batch_norm_scale_grad):
+    _operator.declare_edges(
+        **dict.fromkeys(
+            ("infinite", "nan", "zero"), "x, the mean and rstd are inputs that do not depend on one another; PyTorch's depend on x"
+        )
+    )

@@ -291,3 +291,8 @@ for _forward in (conv1d, conv3d):
     _declare_gradients(_forward)
 for _forward in (conv_transpose1d, conv_transpose2d, conv_transpose3d):
     _declare_gradients_of_transpose(_forward)
+
+
+conv_transpose1d.declare_edges(
+    infinite="products are added up in another order than PyTorch's where it chooses another algorithm: infinity less infinity is NaN"
+)

@@ -153,3 +153,8 @@ viterbi_decode.check_shapes(lambda emissions, splits, transitions, start, end: r
 
 for slot in ("emissions", "transitions", "start", "end"):
     viterbi_decode.no_gradient(slot)
+
+
+crf_log_partition.declare_edges(
+    infinite="0 where all sequences are impossible, so that they do not spoil a sum; PyTorch's logsumexp gives NaN"
+)

@@ -122,3 +122,6 @@ def ctc_occupancy_change(log_p, splits, label, label_splits, direction, *, blank
 ctc_occupancy_change.check_shapes(
     lambda log_p, splits, label, label_splits, direction, *, blank: _require_aligned(log_p, splits, label, label_splits, blank)
 )
+
+
+ctc_loss.declare_edges(infinite="0 where all alignments are impossible, as of PyTorch's zero_infinity=True; without it PyTorch's is NaN")

@@ -173,3 +173,11 @@ def _shares(x, y, dy, axis: int):
     amounts = subtract(log(where(some, dy, number_like(1.0, dy))), where(some, y, zero))
     held = flip(where(some, amounts, number_like(-math.inf, dy)), axes=(axis,))
     return exp(add(flip(logcumsumexp(held, axis=axis), axes=(axis,)), x))
+
+
+cumprod.declare_edges(
+    **dict.fromkeys(
+        ("infinite", "nan"),
+        "a sum of products of the other elements; PyTorch divides the product by the element, which is NaN for infinity",
+    )
+)

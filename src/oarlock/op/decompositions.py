@@ -291,3 +291,13 @@ def matrix_exp_dx(x, dy):
     lower = concat([multiply(dy, 0.0), turned], axis=-1)
     whole = matrix_exp(concat([upper, lower], axis=-2))
     return split(split(whole, sections=2, axis=-1)[1], sections=2, axis=-2)[0]
+
+
+_NOT_UNIQUE = (
+    "vectors of equal values are not unique, and neither are their gradients: they may be huge, infinite or NaN, here and in PyTorch"
+)
+eigh.declare_edges(equal=_NOT_UNIQUE)
+svd.declare_edges(equal=_NOT_UNIQUE)
+_BY_INVERSE = "the gradient needs an inverse, and raises KernelError where there is none; PyTorch's is NaN or infinite"
+qr.declare_edges(singular=_BY_INVERSE, denormal="NaN where a norm is a denormal number; some of PyTorch's are infinite")
+lu.declare_edges(singular=_BY_INVERSE, infinite="one infinity makes all of it NaN; PyTorch solves row by row")

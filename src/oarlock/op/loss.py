@@ -249,3 +249,11 @@ def accuracy(predict, label, *, ignore_index: int = -100):
     """The share of rows whose largest entry is at ``label``, of those whose label is not ignored: 0 to 1, NaN where there are none."""
     valid = label != ignore_index
     return ((predict.argmax(-1) == label) & valid).sum(dtype=torch.float32) / valid.sum(dtype=torch.float32)
+
+
+log_loss.declare_edges(
+    **dict.fromkeys(
+        ("zero", "one", "denormal"),
+        "the target's gradient has the logarithm that the loss has, no less than -100; PyTorch's has the whole logarithm",
+    )
+)

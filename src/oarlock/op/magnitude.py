@@ -106,3 +106,11 @@ polar.gradient_programs(
     size=lambda angle, dz, size_shape: fit_to(_across_and_along(angle, dz)[1], size_shape),
     angle=lambda size, angle, dz, angle_shape: fit_to(multiply(size, _across_and_along(angle, dz)[0]), angle_shape),
 )
+
+
+polar.declare_edges(
+    **dict.fromkeys(
+        ("negative", "zero", "infinite", "nan", "denormal"),
+        "the derivative of size * exp(1j * angle); PyTorch takes the size for an absolute value: other signs below 0",
+    )
+)

@@ -34,6 +34,9 @@ hypot.gradient_programs(
 )
 
 
+hypot.declare_edges(denormal="the ratio of x and z is rounded before dz is multiplied; PyTorch multiplies first")
+
+
 @operator(
     "x: float[*#s], y: float[*#s] -> z: float[*#s]", cases=[Case(x=[1.0, -2.0], y=[-0.0, 3.0], z=[-1.0, 2.0]), GradCheck(low=0.5, high=2.0)]
 )
@@ -42,8 +45,14 @@ def copysign(x, y):
     return torch.copysign(x, y)
 
 
-copysign.gradient_programs(x=lambda x, z, dz, x_shape: fit_to(multiply(dz, multiply(sign(x), sign(z))), x_shape))
+@copysign.gradient_program("x")
+def copysign_dx(x, z, dz, x_shape):
+    """``dz`` with a changed sign where that of ``x`` was changed; 0 at 0, NaN of NaN."""
+    return fit_to(multiply(dz, where(isnan(x), x, multiply(sign(x), sign(z)))), x_shape)
+
+
 copysign.no_gradient("y")  # zero wherever it has one
+copysign.declare_edges(infinite="dz or -dz, as the signs are; PyTorch divides z by x, which is NaN")
 
 
 @operator(
@@ -160,6 +169,7 @@ def nextafter(x, y):
 
 nextafter.gradient_programs(x=lambda dz, x_shape: fit_to(dz, x_shape))
 nextafter.no_gradient("y")  # zero wherever it has one
+nextafter.declare_edges(equal="where x is y, z is x and changes with it; PyTorch has 0 for both")
 
 
 @operator("x: integer[*#s], y: integer[*#s] -> z: integer[*#s]", cases=[Case(x=[12, 0, -4], y=[18, 5, 6], z=[6, 5, 2])])

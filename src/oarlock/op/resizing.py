@@ -197,3 +197,10 @@ grid_sample_dgrid.gradient_programs(
         x, grid, dy, ddgrid, mode=mode, padding_mode=padding_mode, align_corners=align_corners
     )[2],
 )
+
+
+grid_sample.declare_edges(
+    **dict.fromkeys(
+        ("infinite", "nan"), "a place that is NaN has the slope of the border that it is held to; PyTorch's is 0 or NaN, by its kernel"
+    )
+)

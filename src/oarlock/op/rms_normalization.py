@@ -133,3 +133,8 @@ def rms_norm_backward(x, rstd, dy, scale=None):
     normal = x * rstd
     of_scale = dy * normal
     return _projected(dy, of_scale, normal, rstd, scale), _sum_of_rows(of_scale)
+
+
+rms_norm_grad.declare_edges(
+    infinite="terms are multiplied and added in another order than PyTorch's: infinity times 0, and infinity less infinity, are NaN"
+)

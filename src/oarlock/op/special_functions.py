@@ -140,8 +140,13 @@ def logit_dx(x, dy, *, epsilon=None):
     least = 0.0 if epsilon is None else epsilon
     beyond = logical_or(less(x, number_like(least, x)), greater(x, number_like(1.0 - least, x)))
     slope = multiply(x, subtract(number_like(1.0, x), x))
-    held = number_like(math.nan if epsilon is None else 0.0, dy)
-    return where(beyond, held, divide(dy, slope))
+    return where(beyond, number_like(math.nan if epsilon is None else 0.0, dy), divide(dy, slope))
+
+
+logit.declare_edges(
+    zero="at -0 the gradient is that of 0 from below; PyTorch's has either sign, by the place of the element",
+    nan="NaN; with epsilon PyTorch's is 0 or NaN, by the place of the element",
+)
 
 
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 1.0, 0.5, -0.5], y=[1.0, 0.0, 2.0 / math.pi, 2.0 / math.pi])])
@@ -208,6 +213,9 @@ def divided_by_itself(y, x):
 i1.gradient_programs(x=lambda x, y, dy: multiply(dy, subtract(i0(x), divided_by_itself(y, x))))
 
 
+i1.declare_edges(nan="NaN; PyTorch's is dy / 2, as at 0")
+
+
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 1.0], y=[1.0, 1.2660658777520084 / math.e]), GradCheck(low=0.5, high=3.0)])
 def i0e(x):
     """``exp(-|x|) i0(x)``, which overflows nowhere."""
@@ -224,3 +232,4 @@ def i1e(x):
 
 
 i1e.gradient_programs(x=lambda x, y, dy: multiply(dy, subtract(i0e(x), add(multiply(sign(x), y), divided_by_itself(y, x)))))
+i1e.declare_edges(nan="NaN; PyTorch's is dy / 2, as at 0")

@@ -6,11 +6,11 @@ import torch
 
 from oarlock.ir.shape_rules import require_axes
 from oarlock.op.choice import where
+from oarlock.op.comparison import equal
 from oarlock.op.complex_parts import conjugated
 from oarlock.op.cumulative import cumprod
 from oarlock.op.elementwise import multiply, subtract
 from oarlock.op.reduction import beside, count_of, reduce_sum_dx
-from oarlock.op.rounding import isinf
 from oarlock.op.trusted_operator import operator
 from oarlock.op.unary import exp, number_like
 from oarlock.registry import Case, GradCheck
@@ -116,7 +116,14 @@ def logsumexp(x, *, axis: int | tuple[int, ...] | None = None, keepdim: bool = F
 
 @logsumexp.gradient_program("x")
 def logsumexp_dx(x, y, dy, *, axis=None, keepdim):
-    """``dy * exp(x - y)``; where y is infinite, ``exp(x)`` is what counts."""
+    """``dy * exp(x - y)``; where nothing is likely, 0. Where y is infinite, NaN for what is: of infinities no one is larger."""
     over = {"axis": axis, "keepdim": keepdim}
-    finite = where(isinf(y), number_like(0.0, y), y)
+    finite = where(equal(y, number_like(-math.inf, y)), number_like(0.0, y), y)
     return multiply(reduce_sum_dx(dy, x, **over), exp(subtract(x, reduce_sum_dx(finite, x, **over))))
+
+
+reduce_prod.declare_edges(
+    infinite="the product of the other elements; PyTorch divides the product by the element, which is NaN",
+    nan="the product of the other elements, which may be a number; PyTorch divides the product by the element, which is NaN",
+)
+logsumexp.declare_edges(infinite="0 where all elements are -inf, so that impossible events do not spoil a sum; PyTorch's is NaN")

@@ -80,3 +80,8 @@ def sync_batch_norm_grad(context, x, mean, rstd, uses_batch_statistics, dy, scal
 
 
 declare_gradients(sync_batch_norm, sync_batch_norm_grad, lambda var: all_reduce([var])[0])
+
+
+sync_batch_norm_grad.declare_edges(
+    **dict.fromkeys(("infinite", "nan", "zero"), "x, the mean and rstd are inputs that do not depend on one another; PyTorch's depend on x")
+)

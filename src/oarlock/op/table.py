@@ -100,3 +100,11 @@ def _sums_dx(sums: torch.Tensor, w: torch.Tensor, untaken: torch.Tensor) -> torc
 
 def _sums_dw(sums: torch.Tensor, x: torch.Tensor, untaken: torch.Tensor) -> torch.Tensor:
     return torch.mm(x.masked_fill(untaken, 0.0).t(), sums)
+
+
+embedding_linear.declare_edges(
+    **dict.fromkeys(
+        ("infinite", "nan"),
+        "what arrives at a row is added up before it is multiplied: rows that nobody took add nothing, and infinities cancel",
+    )
+)

@@ -4,11 +4,13 @@ import math
 
 import torch
 
+from oarlock.op.choice import where
+from oarlock.op.comparison import equal
 from oarlock.op.complex_parts import conjugated
 from oarlock.op.elementwise import add, divide, multiply, neg
 from oarlock.op.reduction import fit_to
 from oarlock.op.trusted_operator import operator
-from oarlock.op.unary import rsqrt, square
+from oarlock.op.unary import number_like, rsqrt, square
 from oarlock.registry import Case, GradCheck
 
 __all__ = ["acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "sin", "sinh", "tan"]
@@ -88,13 +90,16 @@ def atan2(y, x):
     return torch.atan2(y, x)
 
 
-def _squared_length(y, x):
-    return add(square(y), square(x))
+def _by_squared_length(part, y, x):
+    """A coordinate divided by ``x**2 + y**2``; 0 where that is 0, for the angle of nothing is 0 too."""
+    squares = add(square(y), square(x))
+    nothing = equal(squares, number_like(0.0, squares))
+    return divide(part, where(nothing, number_like(1.0, squares), squares))
 
 
 atan2.gradient_programs(
-    y=lambda y, x, dangle, y_shape: fit_to(multiply(dangle, divide(x, _squared_length(y, x))), y_shape),
-    x=lambda y, x, dangle, x_shape: fit_to(neg(multiply(dangle, divide(y, _squared_length(y, x)))), x_shape),
+    y=lambda y, x, dangle, y_shape: fit_to(multiply(dangle, _by_squared_length(x, y, x)), y_shape),
+    x=lambda y, x, dangle, x_shape: fit_to(neg(multiply(dangle, _by_squared_length(y, y, x))), x_shape),
 )
 
 

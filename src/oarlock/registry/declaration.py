@@ -41,6 +41,10 @@ OnWorkers = Literal["same", "own"]
 """The results that workers get who give the same, or whatever each gives: see `operator`."""
 
 
+EDGES = ("denormal", "equal", "infinite", "nan", "negative", "one", "singular", "zero")
+"""Kinds of values at the edge of a domain: `equal` elements of one input, a `singular` matrix, numbers that are `one` or `zero`."""
+
+
 class Operator(CallingConvention):
     """The declaration of one type of op: its inputs, its outputs and its kernel.
 
@@ -107,6 +111,7 @@ class Operator(CallingConvention):
         self.preconditions: dict[Callable[..., object], tuple[str, ...]] = {}  # each with what it is called with
         self.gradients: dict[str, Rule] = {}
         self.complex_gradients: dict[str, Rule] = {}  # of complex inputs, where they are not those of real ones
+        self.edges: dict[str, str] = {}  # kinds of values at which gradients are not PyTorch's, and why
         self.gradient_builder: Builder | None = None
         self.infer_function: Callable[..., object] | None = None
         self.shape_check: Callable[..., None] | None = None
@@ -306,6 +311,16 @@ class Operator(CallingConvention):
         self._require_inputs(slots)
         for slot in slots:
             self.gradients[slot] = Rule(slot)
+
+    def declare_edges(self, **reasons: str) -> None:
+        """Declare where gradients differ from PyTorch's, by the kind of value that an input holds there (`EDGES`), each with the reason.
+
+        The reason is printed on the operator's page. Raises DeclarationError for an unknown kind.
+        """
+        unknown = reasons.keys() - set(EDGES)
+        if unknown:
+            raise DeclarationError(f"{self.type}: {', '.join(sorted(unknown))} is not a kind of edge: {', '.join(EDGES)}")
+        self.edges.update(reasons)
 
     def precondition(self, check: Callable[..., object], *names: str) -> None:
         """Declare what refuses the values that the kernel refuses, by raising what the kernel raises, which calls it too.
