@@ -12,6 +12,8 @@ from reference_pages.markdown import prose, python, slug, verbatim
 from reference_pages.source import header
 
 import oarlock
+from oarlock.op.composed.edges import COMPOSITION_EDGES
+from oarlock.registry.page import AT
 
 
 def compositions() -> Iterator[str]:
@@ -40,7 +42,18 @@ def compositions() -> Iterator[str]:
         yield prose(inspect.getdoc(importlib.import_module(module)))
         for name, function in members.items():
             yield from ("", f"### {composition_title(name)}", "", *python(header(function, name)), prose(inspect.getdoc(function)), "")
+            yield from edges(name)
             yield from (*python(EXAMPLES[name]), *verbatim("\n".join(values[EXAMPLES[name]])))
+
+
+def edges(name: str) -> Iterator[str]:
+    """Where the gradient differs from PyTorch's, with the reasons."""
+    reasons = COMPOSITION_EDGES.get(name, {})
+    if reasons:
+        yield (
+            "Gradients that differ from PyTorch's: " + "; ".join(f"{AT[kind]}, {reason}" for kind, reason in sorted(reasons.items())) + "."
+        )
+        yield ""
 
 
 def composition_title(name: str) -> str:

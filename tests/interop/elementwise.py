@@ -54,7 +54,7 @@ SINGLE: dict[str, slice | int] = {"aten::prelu": slice(1), "aten::masked_fill": 
 """The part of the second tensor that a function takes, which others take whole."""
 
 RULE_BOUNDS: dict[str, tuple[float, float, str]] = {
-    "ldexp": (0.0, 4.0, "2 to a power by exp2, where PyTorch takes pow"),
+    "ldexp": (0.0, 2.0**20, "2 to a power by exp2, where PyTorch takes pow: it may be a denormal, which has few digits"),
     "special_ndtr": (inf, inf, "exact far below 0, where PyTorch's 1 + erf is 0: compared in float64 by another test"),
     "pow": (inf, 1.0, "of float16, PyTorch has infinity for the root of -infinity alone, and NaN in float32"),
 }
@@ -73,7 +73,7 @@ EXPORT_BOUNDS: dict[str, tuple[float, str]] = {
     **dict.fromkeys(("sigmoid", "silu"), (inf, _CLAMPED)),
     "mish": (4096.0, "its softplus is a denormal below -88"),
 }
-"""By how many units of float32 an exported operator may differ, and why; others by four."""
+"""By how many units of float32 an exported operator may differ, and why; others by eight."""
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ def rule_bound(overload: str, dtype: torch.dtype) -> float:
 
 def export_bound(operator: Operator) -> float:
     """By how many units an exported operator may differ."""
-    return EXPORT_BOUNDS[operator.type][0] if operator.type in EXPORT_BOUNDS else 4.0
+    return EXPORT_BOUNDS[operator.type][0] if operator.type in EXPORT_BOUNDS else 8.0
 
 
 if __name__ == "__main__":

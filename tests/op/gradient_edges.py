@@ -11,16 +11,21 @@ import argparse
 import sys
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from op.arguments import FORWARD, Arguments, arguments_of, cases_of, compute, is_inexact
-from op.pytorch_twins import Twin
+from op.breadth_twins import BREADTH
+from op.loss_twins import LOSSES
+from op.matrix_twins import MATRICES
+from op.pytorch_twins import FLOATS, Twin
 from op.test_gradients import GradientProgram, declared, returned, wanted, weights_of
 from op.test_pytorch_twins import Written, tensors_of
 from torch.nn import functional
 
 import oarlock as ol
-from oarlock.registry import GradCheck, Operator
+from oarlock.op.composed.edges import COMPOSITION_EDGES
+from oarlock.registry import GradCheck, Operator, standard
 
 __all__ = ["DIFFERENTIABLE", "Finding", "compare_operator"]
 
@@ -31,6 +36,18 @@ DIFFERENTIABLE = [operator for operator in FORWARD if declared(operator)]
 
 TWINS: dict[str, Callable[..., torch.Tensor]] = {"log_loss": lambda p, target: functional.binary_cross_entropy(p, target, reduction="none")}
 """PyTorch's function, where the kernel is another that has the same values."""
+
+BY_FORMULA = ("hinge_loss", "squared_hinge_loss", "sigmoid_focal_loss", "focal_loss", "dice_loss", "iou_loss", "cross_entropy of layers",
+              "triplet_margin_with_distance_loss", "det of what has no inverse")  # fmt: skip
+"""Twins that are a formula of the tests, where PyTorch has no such function."""
+
+COMPARED_TWINS = [each for each in [*FLOATS, *LOSSES, *BREADTH, *MATRICES] if not each.name.startswith(BY_FORMULA)]
+
+OF_PYTHON = {
+    "x ** -0.5": {"zero": "rsqrt, which is infinite at -0 with the sign of 0", "infinite": "rsqrt, which is NaN below 0"},
+    "svd": {"refused": "", "equal": ""},
+}
+"""The edges of what has no page: Python's operators, and products of what is not unique."""
 
 STILL_REFUSED = {"batch_norm", "sync_batch_norm"}
 """Operators of which PyTorch refuses to differentiate what has no gradient."""
@@ -64,9 +81,9 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
 
     def wrong(self, edges: Collection[str]) -> list[str]:
-        """The findings at none of the edges of which reasons are declared; refusals, where `singular` is none of them."""
+        """The findings at none of the edges of which reasons are declared; refusals, where `refused` is none of them."""
         found = [str(finding) for finding in self.findings if not finding.kinds & set(edges)]
-        return found if "singular" in edges else [*found, *self.refused]
+        return found if "refused" in edges else [*found, *self.refused]
 
 
 def _mixtures(arguments: Arguments, dtype: torch.dtype, count: int, seed: int) -> Iterator[tuple[str, Arguments]]:
@@ -117,7 +134,9 @@ class Prepared:
         for slot, items in arguments.tensors.items():
             feed.update({f"{slot}.{number}": item for number, item in enumerate(items)})
         found = [gradient for gradient in program.gradients if gradient is not None]
-        values = iter(self.executor.run(program.built.program, feed, found, scope=ol.Scope(), training=True, return_numpy=False))
+        values: Iterator[Any] = iter(
+            self.executor.run(program.built.program, feed, found, scope=ol.Scope(), training=True, return_numpy=False)
+        )
         starts = [feed[var.name] for var in program.inputs]
         made = [torch.zeros_like(start) if each is None else next(values) for start, each in zip(starts, program.gradients, strict=True)]
         return [*made, *(torch.zeros_like(arguments.tensors[slot][number]) for slot, number in self.still)]
@@ -146,10 +165,12 @@ def same(ours: torch.Tensor, theirs: torch.Tensor) -> bool:
     return torch.allclose(ours, theirs, rtol=relative, atol=absolute, equal_nan=True)
 
 
-def compare_operator(operator: Operator, count: int, seed: int, dtypes: tuple[torch.dtype, ...] = (torch.float64, torch.float32)) -> Report:
-    """Compare all gradients of an operator at all of its cases."""
+def compare_operator(
+    operator: Operator, count: int, seed: int, dtypes: tuple[torch.dtype, ...] = (torch.float64, torch.float32), *, most: int | None = None
+) -> Report:
+    """Compare all gradients of an operator at all of its cases, or the `most` first."""
     report = Report()
-    for name, case in cases_of(operator, GradCheck):
+    for name, case in cases_of(operator, GradCheck)[:most]:
         for dtype in dtypes:
             arguments = arguments_of(operator, case, dtype)
             if not any(is_inexact(item) and item.numel() for items in arguments.tensors.values() for item in items):
@@ -179,8 +200,8 @@ def compare_operator(operator: Operator, count: int, seed: int, dtypes: tuple[to
 
 def _finding(name: str, case: str, edge: str, slot: str, arguments: Arguments, ours: torch.Tensor, theirs: torch.Tensor) -> Finding:
     given = {key: item.flatten()[:8].tolist() for key, items in arguments.tensors.items() for item in items[:1]}
-    shown = [each.flatten()[:8].tolist() for each in (ours, theirs)]
-    return Finding(name, case, edge, slot, ours.dtype, given, *shown, kinds_of(arguments))
+    mine, others = (each.flatten()[:8].tolist() for each in (ours, theirs))
+    return Finding(name, case, edge, slot, ours.dtype, given, mine, others, kinds_of(arguments))
 
 
 def kinds_of(arguments: Arguments) -> frozenset[str]:
@@ -220,7 +241,7 @@ class PreparedTwin:
     def ours(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         feed = {**self.written.feed, **{f"x{number}": item for number, item in enumerate(tensors)}}
         found = [gradient for gradient in self.gradients if gradient is not None]
-        values = iter(self.executor.run(self.written.program, feed, found, scope=ol.Scope(), return_numpy=False))
+        values: Iterator[Any] = iter(self.executor.run(self.written.program, feed, found, scope=ol.Scope(), return_numpy=False))
         return [torch.zeros_like(tensors[number]) if each is None else next(values)
                 for number, each in zip(self.leaves, self.gradients, strict=True)]  # fmt: skip
 
@@ -260,6 +281,14 @@ def compare_twin(twin: Twin, count: int, seed: int) -> Report:
     return report
 
 
+def edges_of_twin(twin: Twin) -> dict[str, str]:
+    """The edges that are declared of the operator, or the composition, that a twin is a call of."""
+    name = twin.name.partition(" ")[0]
+    operator = standard.find(name) or standard.find(f"{name}_columns")
+    edges = dict(operator.edges) if operator is not None else {}
+    return {**edges, **COMPOSITION_EDGES.get(name, {}), **OF_PYTHON.get(twin.name, {})}
+
+
 def main() -> int:
     """Compare everything, and print the first differences of each operator."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -269,18 +298,21 @@ def main() -> int:
     parser.add_argument("names", nargs="*")
     arguments = parser.parse_args()
     total = wrong = 0
-    for operator in DIFFERENTIABLE:
-        if arguments.names and operator.type not in arguments.names:
+    compared: list[tuple[str, dict[str, str], Callable[..., Report], Any]]
+    operators = [(each.type, each.edges, compare_operator, each) for each in DIFFERENTIABLE]
+    twins = [(each.name, edges_of_twin(each), compare_twin, each) for each in COMPARED_TWINS]
+    compared = [*operators, *twins]
+    for name, edges, compare, item in compared:
+        if arguments.names and name.partition(" ")[0] not in arguments.names:
             continue
-        report = compare_operator(operator, arguments.count, arguments.seed)
-        found = report.wrong(operator.edges)
+        report = compare(item, arguments.count, arguments.seed)
+        found = report.wrong(edges)
         total, wrong = total + report.compared, wrong + len(found)
-        unseen = [kind for kind in operator.edges if kind != "singular" and not any(kind in each.kinds for each in report.findings)]
-        if found or not report.compared or unseen:
-            print(f"{operator.type}: {report.compared} compared, {len(found)} differ; nothing at {unseen}; {report.skipped[:1]}")
+        if found or (not report.compared and report.skipped):
+            print(f"{name}: {report.compared} compared, {len(found)} differ; {report.skipped[:1]}")
         for each in found[: arguments.show]:
             print(f"    {each[:600]}")
-    print(f"{len(DIFFERENTIABLE)} operators, {total} gradients: {wrong} differ where no reason is declared")
+    print(f"{len(operators)} operators, {len(twins)} functions, {total} gradients: {wrong} differ where no reason is declared")
     return int(wrong > 0)
 
 

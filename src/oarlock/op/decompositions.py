@@ -297,7 +297,15 @@ _NOT_UNIQUE = (
     "vectors of equal values are not unique, and neither are their gradients: they may be huge, infinite or NaN, here and in PyTorch"
 )
 eigh.declare_edges(equal=_NOT_UNIQUE)
-svd.declare_edges(equal=_NOT_UNIQUE)
+_NOT_FINITE = "a matrix of what is no finite number raises KernelError; PyTorch's is NaN where it has the values"
+svd.declare_edges(equal=_NOT_UNIQUE, refused=_NOT_FINITE)
+pinv.declare_edges(refused=_NOT_FINITE)
 _BY_INVERSE = "the gradient needs an inverse, and raises KernelError where there is none; PyTorch's is NaN or infinite"
-qr.declare_edges(singular=_BY_INVERSE, denormal="NaN where a norm is a denormal number; some of PyTorch's are infinite")
-lu.declare_edges(singular=_BY_INVERSE, infinite="one infinity makes all of it NaN; PyTorch solves row by row")
+_ALL_OF_IT = "one infinity, or one NaN, makes all of it NaN; PyTorch leaves rows or columns out"
+qr.declare_edges(
+    refused=_BY_INVERSE,
+    infinite=_ALL_OF_IT,
+    nan=_ALL_OF_IT,
+    denormal="NaN where a norm is a denormal number; some of PyTorch's are infinite",
+)
+lu.declare_edges(refused=_BY_INVERSE, infinite=_ALL_OF_IT)

@@ -177,7 +177,7 @@ def clip(x, lower=None, upper=None):
 @clip.gradient("x")
 def clip_dx(x, dy, lower=None, upper=None):
     """``dy`` where ``x`` lies between the bounds, ends included; else 0."""
-    return (dy * _inside(x, lower, upper)).sum_to_size(x.shape)
+    return torch.where(_inside(x, lower, upper), dy, 0.0).sum_to_size(x.shape)
 
 
 def _inside(x, lower, upper):
@@ -211,12 +211,12 @@ def _above(x, upper, lower):
 
 
 def _summed(dy, chosen, like):
-    return (dy * chosen).sum_to_size(like.shape)
+    return torch.where(chosen, dy, 0.0).sum_to_size(like.shape)
 
 
 @clip_dx.gradient("dy")
 def clip_dx_ddy(x, ddx, dy_shape, lower=None, upper=None):
-    return (ddx * _inside(x, lower, upper)).expand(dy_shape).contiguous()
+    return torch.where(_inside(x, lower, upper), ddx, 0.0).expand(dy_shape).contiguous()
 
 
 clip_dx.no_gradient("x", "lower", "upper")  # a step function of each: zero wherever it has a derivative
@@ -224,12 +224,12 @@ clip_dx.no_gradient("x", "lower", "upper")  # a step function of each: zero wher
 
 @clip_dlower.gradient("dy")
 def clip_dlower_ddy(x, lower, ddlower, dy_shape, upper=None):
-    return (ddlower * _below(x, lower, upper)).expand(dy_shape).contiguous()
+    return torch.where(_below(x, lower, upper), ddlower, 0.0).expand(dy_shape).contiguous()
 
 
 @clip_dupper.gradient("dy")
 def clip_dupper_ddy(x, upper, ddupper, dy_shape, lower=None):
-    return (ddupper * _above(x, upper, lower)).expand(dy_shape).contiguous()
+    return torch.where(_above(x, upper, lower), ddupper, 0.0).expand(dy_shape).contiguous()
 
 
 clip_dlower.no_gradient("x", "lower", "upper")

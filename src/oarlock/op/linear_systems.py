@@ -233,7 +233,7 @@ def cofactors_dx(x, y, dy):
 
 _BY_INVERSE = "the gradient needs the inverse, and raises KernelError where there is none; PyTorch's is NaN or infinite"
 _OF_INFINITIES = "sums of products of the whole matrix, so that one infinity makes all of them NaN; PyTorch solves row by row"
-cofactors.declare_edges(singular=_BY_INVERSE, infinite=_OF_INFINITIES, nan=_OF_INFINITIES)
+cofactors.declare_edges(refused=_BY_INVERSE, infinite=_OF_INFINITIES, nan=_OF_INFINITIES)
 det.declare_edges(denormal="by cofactors, which are 0 there; PyTorch divides by pivots, and gives NaN", infinite=_OF_INFINITIES)
-slogdet.declare_edges(singular=_BY_INVERSE, infinite=_OF_INFINITIES, nan=_OF_INFINITIES)
+slogdet.declare_edges(refused=_BY_INVERSE, infinite=_OF_INFINITIES, nan=_OF_INFINITIES)
 solve_columns.declare_edges(infinite=_OF_INFINITIES)

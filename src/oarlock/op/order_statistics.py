@@ -55,6 +55,12 @@ for _median in (median, nanmedian):
     _median.gradient_programs(
         x=lambda indices, dvalues, x_shape, *, axis=None, keepdim: reduce_max_dx(indices, dvalues, x_shape, axis=axis, keepdim=keepdim)
     )
+    _median.declare_edges(
+        **dict.fromkeys(
+            ("equal", "nan"),
+            "of all elements, the gradient goes to the place that is given; PyTorch gives none, and shares it between equal ones",
+        )
+    )
 
 
 @operator(

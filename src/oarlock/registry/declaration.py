@@ -41,8 +41,8 @@ OnWorkers = Literal["same", "own"]
 """The results that workers get who give the same, or whatever each gives: see `operator`."""
 
 
-EDGES = ("denormal", "equal", "infinite", "nan", "negative", "one", "singular", "zero")
-"""Kinds of values at the edge of a domain: `equal` elements of one input, a `singular` matrix, numbers that are `one` or `zero`."""
+EDGES = ("denormal", "equal", "infinite", "nan", "negative", "one", "refused", "zero")
+"""Kinds of values at the edge of a domain: `equal` elements of one input, values that are `refused`, numbers that are `one` or `zero`."""
 
 
 class Operator(CallingConvention):

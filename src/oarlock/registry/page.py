@@ -5,16 +5,16 @@ from oarlock.registry.case import Case, Rejects
 from oarlock.registry.declaration import Operator
 from oarlock.registry.signature import Slot
 
-__all__ = ["format_page"]
+__all__ = ["AT", "format_page"]
 
-_AT = {
+AT = {
     "denormal": "at denormal numbers",
     "equal": "where elements are equal",
     "infinite": "at infinities",
     "nan": "at NaN",
     "negative": "below 0",
     "one": "at 1",
-    "singular": "of singular matrices",
+    "refused": "where values are refused",
     "zero": "at 0",
 }
 
@@ -34,7 +34,7 @@ def format_page(operator: Operator) -> str:
     )
     lines += _section("Promises", _promises(operator))
     lines += _section("Gradients", _gradients(operator))
-    lines += _section("Gradients that differ from PyTorch's", [f"{_AT[kind]}: {reason}" for kind, reason in sorted(operator.edges.items())])
+    lines += _section("Gradients that differ from PyTorch's", [f"{AT[kind]}: {reason}" for kind, reason in sorted(operator.edges.items())])
     lines += _section("Examples", [_example(operator, case) for case in operator.cases if isinstance(case, Case)])
     lines += _section(
         "Refused", [f"{_arguments(operator, case.values)}: {case.message}" for case in operator.cases if isinstance(case, Rejects)]

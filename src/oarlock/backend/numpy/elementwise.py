@@ -138,7 +138,7 @@ def _inside(x, lower, upper):
 
 @kernel
 def clip_dx(x, dy, lower=None, upper=None):
-    return _summed_to(dy * _inside(x, lower, upper), x.shape)
+    return _summed_to(np.where(_inside(x, lower, upper), dy, dy.dtype.type(0)), x.shape)
 
 
 def _summed_to(y, shape):
@@ -148,7 +148,7 @@ def _summed_to(y, shape):
 
 @kernel
 def clip_dx_ddy(x, ddx, dy_shape, lower=None, upper=None):
-    return np.broadcast_to(ddx * _inside(x, lower, upper), dy_shape)
+    return np.broadcast_to(np.where(_inside(x, lower, upper), ddx, ddx.dtype.type(0)), dy_shape)
 
 
 @kernel
@@ -181,7 +181,7 @@ def relu(x):
 
 @kernel
 def relu_dx(y, dy):
-    return np.where(y > 0, dy, 0)
+    return np.where(y <= 0, dy.dtype.type(0), dy)
 
 
 @kernel

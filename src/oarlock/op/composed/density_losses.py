@@ -4,10 +4,10 @@ import math
 
 from oarlock.ir.var import Var
 from oarlock.op.choice import where
-from oarlock.op.comparison import greater
+from oarlock.op.comparison import greater, less
 from oarlock.op.composed.loss_reduction import reduced, writing_loss
 from oarlock.op.composed.shape import known_shape, unsqueeze
-from oarlock.op.elementwise import add, clip, divide, multiply, subtract
+from oarlock.op.elementwise import add, divide, multiply, subtract
 from oarlock.op.unary import exp, log, square, stop_gradient
 
 __all__ = ["gaussian_nll_loss", "poisson_nll_loss"]
@@ -39,6 +39,7 @@ def gaussian_nll_loss(x: Var, target: Var, variance: Var, *, full: bool = False,
     with writing_loss("gaussian_nll_loss", x, reduction):
         if len(known_shape(variance, "gaussian_nll_loss")) == len(known_shape(x, "gaussian_nll_loss")) - 1:
             variance = unsqueeze(variance, -1)
-        spread = add(variance, stop_gradient(subtract(clip(variance, epsilon), variance)))
+        lacking = where(less(variance, epsilon), subtract(epsilon, variance), 0.0)
+        spread = add(variance, stop_gradient(lacking))
         loss = multiply(add(log(spread), divide(square(subtract(x, target)), spread)), 0.5)
         return reduced(add(loss, 0.5 * math.log(2.0 * math.pi)) if full else loss, reduction)

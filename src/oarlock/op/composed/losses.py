@@ -2,10 +2,10 @@
 
 from oarlock.ir.var import Var
 from oarlock.op.choice import where
-from oarlock.op.comparison import equal, less, less_equal
+from oarlock.op.comparison import equal
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.composed.loss_reduction import reduced, require_above, require_one_shape, warn_of_broadcast, writing_loss
-from oarlock.op.elementwise import multiply, subtract
+from oarlock.op.elementwise import clip, multiply, subtract
 from oarlock.op.loss import log_loss
 from oarlock.op.magnitude import abs_
 from oarlock.op.reduction import mean, reduce_sum
@@ -42,11 +42,13 @@ def huber_loss(x: Var, y: Var, *, reduction: str = "mean", delta: float = 1.0) -
     delta = require_above("huber_loss: delta", delta)
     with writing_loss("huber_loss", x, reduction):
         warn_of_broadcast("huber_loss", x, y)
-        difference = subtract(x, y)
-        size, bound = abs_(difference), constant_like(delta, x)
-        near = multiply(square(difference), constant_like(0.5, x))
-        far = multiply(bound, subtract(size, constant_like(0.5 * delta, x)))
-        return reduced(where(less_equal(size, bound), near, far), reduction)
+        return reduced(_bent(abs_(subtract(x, y)), delta), reduction)
+
+
+def _bent(size: Var, bound: float) -> Var:
+    """``size**2 / 2`` up to a bound, then ``bound (size - bound / 2)``, whose slope is the bound even at infinity."""
+    held = clip(size, upper=constant_like(bound, size))
+    return multiply(held, subtract(size, multiply(held, constant_like(0.5, size))))
 
 
 def smooth_l1_loss(x: Var, y: Var, *, reduction: str = "mean", beta: float = 1.0) -> Var:
@@ -56,11 +58,7 @@ def smooth_l1_loss(x: Var, y: Var, *, reduction: str = "mean", beta: float = 1.0
         return l1_loss(x, y, reduction=reduction)
     with writing_loss("smooth_l1_loss", x, reduction):
         warn_of_broadcast("smooth_l1_loss", x, y)
-        difference = subtract(x, y)
-        size = abs_(difference)
-        near = multiply(square(difference), constant_like(0.5 / beta, x))
-        far = subtract(size, constant_like(0.5 * beta, x))
-        return reduced(where(less(size, constant_like(beta, x)), near, far), reduction)
+        return reduced(multiply(_bent(abs_(subtract(x, y)), beta), constant_like(1.0 / beta, x)), reduction)
 
 
 def kl_div(x: Var, target: Var, *, reduction: str = "mean", log_target: bool = False) -> Var:

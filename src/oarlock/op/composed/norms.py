@@ -18,7 +18,7 @@ from oarlock.op.statistics import variance
 from oarlock.op.unary import sqrt, square
 from oarlock.registry.creator import require_type
 
-__all__ = ["as_dtype_of", "normalize", "standard_deviation", "vector_norm"]
+__all__ = ["as_dtype_of", "but_at_zero", "normalize", "standard_deviation", "vector_norm"]
 
 Axes = int | tuple[int, ...] | None
 
@@ -38,14 +38,14 @@ def vector_norm(x: Var, *, order: float = 2.0, axis: Axes = None, keepdim: bool 
         if order == 1.0:
             return reduce_sum(abs_(x), axis=axis, keepdim=keepdim)
         if order == 2.0:
-            return _but_at_zero(reduce_sum(square(x), axis=axis, keepdim=keepdim), sqrt)
+            return but_at_zero(reduce_sum(square(x), axis=axis, keepdim=keepdim), sqrt)
         length, root = constant_like(order, x), constant_like(1.0 / order, x)
-        powers = _but_at_zero(abs_(x), lambda size: power(size, length)) if order > 0.0 else power(abs_(x), length)
+        powers = but_at_zero(abs_(x), lambda size: power(size, length)) if order > 0.0 else power(abs_(x), length)
         total = reduce_sum(powers, axis=axis, keepdim=keepdim)
-        return _but_at_zero(total, lambda value: power(value, root)) if order > 0.0 else power(total, root)
+        return but_at_zero(total, lambda value: power(value, root)) if order > 0.0 else power(total, root)
 
 
-def _but_at_zero(x: Var, function: Callable[[Var], Var]) -> Var:
+def but_at_zero(x: Var, function: Callable[[Var], Var]) -> Var:
     """``function`` of ``x``, which is 0 at 0 and steep there; its gradient at 0 is 0."""
     zero = constant_like(0.0, x)
     still = equal(x, zero)
@@ -67,4 +67,4 @@ def normalize(x: Var, *, order: float = 2.0, axis: Axes = 1, epsilon: float = 1e
 def standard_deviation(x: Var, *, axis: Axes = None, keepdim: bool = False, correction: float = 1.0) -> Var:
     """The square root of the `variance`, which takes what this takes."""
     with undone_on_error(require_type(x, "standard_deviation: x").block.program):
-        return _but_at_zero(variance(x, axis=axis, keepdim=keepdim, correction=correction), sqrt)
+        return but_at_zero(variance(x, axis=axis, keepdim=keepdim, correction=correction), sqrt)

@@ -10,6 +10,7 @@ from oarlock.op.adaptive_pooling import adaptive_max_pool1d, adaptive_max_pool2d
 from oarlock.op.along_axis import scatter_along_axis
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.composed.composition import composition
+from oarlock.op.composed.norms import but_at_zero
 from oarlock.op.composed.shape import known_shape
 from oarlock.op.creation import full
 from oarlock.op.elementwise import multiply
@@ -86,4 +87,5 @@ def lp_pool(x: Var, *, order: float, size: Numbers, stride: Numbers | None = Non
     if not order > 0.0:
         raise ArgumentError(f"lp_pool: order is {order}, where it is above 0", location=here(), given=[x.describe()])
     means = _AVERAGE[axes](power(x, constant_like(order, x)), size=size, stride=size if stride is None else stride, ceil_mode=ceil_mode)
-    return power(multiply(means, constant_like(math.prod(size), x)), constant_like(1.0 / order, x))
+    total, root = multiply(means, constant_like(math.prod(size), x)), constant_like(1.0 / order, x)
+    return but_at_zero(total, lambda value: power(value, root))
