@@ -9,6 +9,7 @@ import os
 
 import oarlock.op  # noqa: F401  the operators that files name
 from oarlock.io.model import Model, infer, read_model
+from oarlock.out_of_memory import refuses_memory
 from oarlock.proto.limits import Limits
 from oarlock.registry.catalogue import standard
 from oarlock.runtime.scope import Scope
@@ -17,6 +18,7 @@ from oarlock.suggestions import suggest_names
 __all__ = ["Model", "Scope", "infer", "load_model"]
 
 
+@refuses_memory
 def load_model(path: str | os.PathLike[str], *, limits: Limits | None = None, untrusted: bool = False) -> Model:
     """Read a model file. Takes and raises what `ol.load_model` does, and TrainingProgramError for a training program."""
     return read_model(path, standard.forward_only(), limits=limits, untrusted=untrusted)

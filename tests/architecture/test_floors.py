@@ -24,6 +24,7 @@ CODE = [file for file in FILES if file not in GENERATED]
 FLOORS = {
     "errors": 0,
     "garbage_collection": 0,
+    "out_of_memory": 0,
     "suggestions": 0,
     "proto": 1,
     "drawing": 2,

@@ -269,3 +269,31 @@ def test_an_answer_in_pieces_is_the_same_text(shape):
     assert "".join(nested) == json.dumps(tensor.tolist())
     assert max(map(len, [*flat, *nested])) < 2**20
     assert b"".join(raw_pieces(tensor)) == to_raw(tensor) == tensor.numpy().tobytes()
+
+
+@pytest.mark.parametrize(
+    "chunk", [b"1\r\nx\r\n", b"1;" + b"a" * 20 + b"\r\n[\r\n", b"0001 \r\n[\r\n"], ids=["bytes", "extensions", "zeros"]
+)
+def test_a_body_in_very_many_chunks_is_refused_and_the_server_goes_on(server, chunk):
+    head = b"POST /infer HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with server.connect() as connection:
+        connection.sendall(head)
+        with contextlib.suppress(OSError):
+            connection.sendall(chunk * 200_000)
+        with contextlib.suppress(OSError):  # the answer may be lost with what was not read
+            status, _, _ = read_answer(connection)
+            assert status in (0, 413)
+    assert server.ask("GET", "/v2/health/live") == (200, {"live": True})
+    page = server.ask("GET", "/metrics")[1]
+    assert 'oarlock_refused_total{limit="chunks"}' in page
+
+
+def test_a_body_in_some_chunks_is_read(server):
+    body = b'{"x": [[1.0, 2.0]' + b", [1.0, 2.0]" * 3000 + b"]}"
+    head = b"POST /infer HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+    parts = [body[at : at + 64] for at in range(0, len(body), 64)]
+    with server.connect() as connection:
+        connection.sendall(head + b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n")
+        status, _, answered = read_answer(connection)
+    assert status == 200
+    assert len(json.loads(answered)["y"]) == 3001

@@ -54,8 +54,9 @@ def main(arguments: list[str]) -> None:
 def _describe(error: Exception, limits: ProcessLimits) -> dict[str, object]:
     """An exception as the parent raises it again: its class by name, its fields as text."""
     from oarlock.errors import ArgumentError, KernelError, LimitError, OarlockError
+    from oarlock.out_of_memory import is_out_of_memory
 
-    if _is_memory(error):
+    if is_out_of_memory(error):
         message = f"more memory than the {limits.memory_bytes:,} bytes that the child process may take"
         error = LimitError(message, hint="limits=ProcessLimits(memory_bytes=...)")
     elif hasattr(error, "format_message"):  # wrong usage, as the command line says it
@@ -65,11 +66,6 @@ def _describe(error: Exception, limits: ProcessLimits) -> dict[str, object]:
     fields = {name: getattr(error, name) for name in ("message", "contract", "running", "hint", "op")}
     location = None if error.location is None else str(error.location)
     return fields | {"kind": type(error).__name__, "location": location, "given": list(error.given)}
-
-
-def _is_memory(error: Exception) -> bool:
-    """Whether memory was refused: by Python, or by PyTorch, which has no class of its own for it."""
-    return isinstance(error, MemoryError) or "allocate memory" in str(error) or "bad_alloc" in str(error)
 
 
 if __name__ == "__main__":

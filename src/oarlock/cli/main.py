@@ -12,6 +12,7 @@ from rich.console import Console
 
 from oarlock.cli.verbs import Verb, group_of
 from oarlock.errors import OarlockError
+from oarlock.out_of_memory import out_of_memory
 
 __all__ = ["IMPORTS", "VERBS", "app", "import_verb", "run"]
 
@@ -83,11 +84,10 @@ def run() -> None:
     try:
         app()
     except OarlockError as error:
-        console = Console(stderr=True, soft_wrap=True)
-        console.print(f"[bold red]{type(error).__name__}[/]:", end=" ")
-        console.print(str(error), markup=False, highlight=False)
-        for note in getattr(error, "__notes__", ()):  # of a run that is kept
-            console.print(note, markup=False, highlight=False)
+        _show(error)
+        sys.exit(1)
+    except MemoryError:
+        _show(out_of_memory(" ".join(sys.argv[1:2])))
         sys.exit(1)
     except Exception as error:
         begun = _script_in(error.__traceback__)
@@ -95,6 +95,15 @@ def run() -> None:
             raise
         traceback.print_exception(type(error), error, begun)
         sys.exit(1)
+
+
+def _show(error: OarlockError) -> None:
+    """Print an error, and the notes on it."""
+    console = Console(stderr=True, soft_wrap=True)
+    console.print(f"[bold red]{type(error).__name__}[/]:", end=" ")
+    console.print(str(error), markup=False, highlight=False)
+    for note in getattr(error, "__notes__", ()):  # of a run that is kept
+        console.print(note, markup=False, highlight=False)
 
 
 def _script_in(trace: TracebackType | None) -> TracebackType | None:

@@ -1,5 +1,7 @@
 """A batch of a column as an input of a program takes it, if nothing is lost."""
 
+import math
+
 import numpy
 import torch
 
@@ -9,6 +11,7 @@ from oarlock.ir.var import Var
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.ragged_feed import as_ragged
 from oarlock.runtime.value import describe_value, find_dense_form, read_as, to_numpy
+from oarlock.tensor.dtype import to_torch
 
 __all__ = ["convert"]
 
@@ -67,6 +70,10 @@ def _of_items(var: Var, value: object, rows: numpy.ndarray | None) -> numpy.ndar
             return held  # a series, a frame
         value = list(value) if hasattr(value, "__len__") and not isinstance(value, str | bytes | dict) else [value]  # type: ignore[call-overload]
     items = value.tolist() if isinstance(value, numpy.ndarray) else list(value)  # of an array of objects in rows, lists
+    beyond = next((number for number, item in enumerate(items) if isinstance(item, float) and _is_beyond(item, var.dtype)), None)
+    if beyond is not None:
+        given = [f"row {_number(rows, beyond)} holds {items[beyond]!r:.60}"]
+        raise _refused(var, f"has a number that {var.dtype} does not hold", f'declare "{var.name}" as float64, or drop the row', given)
     try:
         if all(isinstance(item, bool | int | float) for item in items):
             return to_numpy(read_as(items, var.dtype))
@@ -87,6 +94,13 @@ def _of_items(var: Var, value: object, rows: numpy.ndarray | None) -> numpy.ndar
             given = f"row {_number(rows, number)} holds {item!r:.60}"
             raise _refused(var, "has a row that is no number, or of another shape than the rows before", _HINT, [given])
     raise _refused(var, "is not numbers that a program can hold", _HINT, [])
+
+
+def _is_beyond(number: float, dtype: DType) -> bool:
+    """Whether a finite number would become infinite. Nearly all are told by their size, without a tensor."""
+    if abs(number) <= 65504.0 or not math.isfinite(number) or not dtype.is_inexact:
+        return False
+    return bool(torch.isinf(torch.tensor(number, dtype=torch.float64).to(to_torch(dtype))))
 
 
 def _shape(item: object) -> tuple[int, ...] | None:

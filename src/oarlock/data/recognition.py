@@ -20,6 +20,7 @@ from oarlock.data.source import Source, Transform, count_arguments
 from oarlock.data.stream import Stream
 from oarlock.data.table import ColumnTable, Table
 from oarlock.errors import ArgumentError, DataError
+from oarlock.out_of_memory import refuses_memory
 from oarlock.runtime.ragged import Ragged
 
 __all__ = ["FILES", "open_data", "read"]
@@ -39,6 +40,7 @@ _CONTRACT = (
 )
 
 
+@refuses_memory
 def read(
     data: object,
     *,

@@ -16,10 +16,12 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.program import Program
 from oarlock.ir.size import format_shape
+from oarlock.out_of_memory import refuses_memory
 from oarlock.proto.limits import Limits
 from oarlock.runtime.initialization import init
 from oarlock.runtime.ownership import states_of
 from oarlock.runtime.scope import Scope
+from oarlock.runtime.value import first_beyond
 from oarlock.suggestions import find_near
 from oarlock.tensor.dtype import from_torch, to_torch
 
@@ -66,6 +68,7 @@ class LoadedWeights:
     unexpected: tuple[str, ...]
 
 
+@refuses_memory
 def load_weights(
     target: object,
     path: str | os.PathLike[str],
@@ -97,7 +100,8 @@ def load_weights(
     enough; where the files have several, these are equal.
 
     With `strict`, every wanted variable has its tensor and every tensor its variable. Dtypes are equal, or with `cast` floats are rounded
-    to the declared float. With `untrusted`, no file may be a link. `limits` are those of `ol.load_model`.
+    to the declared float; a number that would become infinite is refused.
+    With `untrusted`, no file may be a link. `limits` are those of `ol.load_model`.
 
     Everything is checked by the headers, then read, and only then is a value replaced. Raises UndefinedVarError for what is missing or
     unexpected, all of it in one message; ShapeError or DTypeError, likewise; ArgumentError for tensors of one variable that differ;
@@ -336,4 +340,12 @@ def _read(taken: Mapping[str, _Taken], wanted: Mapping[str, _Wanted], files: Wei
             turned = tensor if axes is None else tensor.permute(axes)
             is_first_as_it_is = number == 0 and axes is None and turned.dtype is dtype
             values[name] = turned if is_first_as_it_is else turned.to(dtype, memory_format=torch.contiguous_format, copy=True)
+            beyond = None if values[name].dtype is turned.dtype else first_beyond(turned, values[name])
+            if beyond is not None:
+                raise DTypeError(
+                    f'"{tensor_name}" holds {beyond!r}, which is beyond {wanted[name].dtype}, the dtype of "{name}"',
+                    location=here(),
+                    given=[f'"{name}" is {wanted[name].type_text}'],
+                    hint=f'names={{"{name}": None}} leaves the variable as it is',
+                )
     return {name: values[name] for name in taken}

@@ -22,6 +22,7 @@ from oarlock.ir.program import Program
 from oarlock.ir.serialization import read_program
 from oarlock.ir.traversal import walk
 from oarlock.ir.var import Var
+from oarlock.out_of_memory import refuses_memory
 from oarlock.passes.pruning import prune, require_targets
 from oarlock.proto.limits import Limits
 from oarlock.registry.catalogue import Catalogue, standard
@@ -260,6 +261,7 @@ def load_model(path: PathLike, *, limits: Limits | None = None, untrusted: bool 
 def load_model(target: Var | str, path: PathLike, *, limits: Limits | None = None, untrusted: bool = False) -> Model: ...
 
 
+@refuses_memory
 def load_model(*arguments: object, limits: Limits | None = None, untrusted: bool = False, **keywords: object) -> Model:
     """Read a model file; nothing in it is run, and its program is verified first.
 

@@ -12,6 +12,7 @@ __all__ = [
     "describe_value",
     "exact_numbers",
     "find_dense_form",
+    "first_beyond",
     "is_dense",
     "of_dtype",
     "read_as",
@@ -78,20 +79,32 @@ def whole_numbers(value: object) -> torch.Tensor | None:
 def read_as(value: object, dtype: DType) -> torch.Tensor:
     """`value` as a tensor; Python's numbers, which have no dtype of their own, as `dtype`, where that keeps what they say.
 
-    Python's floats are read as they are, not by way of float32. Raises what `to_tensor` does.
+    Python's floats are read as they are, not by way of float32. Raises what `to_tensor` does, and DTypeError for a number beyond `dtype`.
     """
     tensor = to_tensor(value)
     exact = exact_numbers(value, tensor)
     read = None if exact is None else of_dtype(exact, dtype)
+    if read is None and exact is not None and dtype.is_inexact and _keeps_numbers(exact, dtype):
+        beyond = first_beyond(exact, exact.to(to_torch(dtype)))
+        raise DTypeError(f"{beyond!r} is beyond {dtype}, whose largest number is {torch.finfo(to_torch(dtype)).max:.6g}")
     return tensor if read is None else read
 
 
+def first_beyond(exact: torch.Tensor, read: torch.Tensor) -> float | None:
+    """The first finite number of `exact` that became infinite in `read`, the same numbers as another dtype; None without one."""
+    if not (read.is_floating_point() or read.is_complex()) or not bool(torch.isinf(read).any()):
+        return None
+    beyond = torch.isinf(read) & torch.isfinite(exact)
+    return exact[beyond].reshape(-1)[0].item() if bool(beyond.any()) else None
+
+
 def of_dtype(exact: torch.Tensor, dtype: DType) -> torch.Tensor | None:
-    """Python's `exact` numbers as `dtype`; None where it does not hold them: a fraction, or a number that is too large, for an integer."""
+    """Python's `exact` numbers as `dtype`; None where it does not hold them: a fraction for an integer, or a number that is too large."""
     if not _keeps_numbers(exact, dtype):
         return None
     read = exact.to(to_torch(dtype))
-    return read if dtype.is_inexact or torch.equal(read.to(exact.dtype), exact) else None
+    is_same = first_beyond(exact, read) is None if dtype.is_inexact else torch.equal(read.to(exact.dtype), exact)
+    return read if is_same else None
 
 
 def to_numpy(tensor: torch.Tensor) -> numpy.ndarray:

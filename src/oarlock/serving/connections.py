@@ -4,6 +4,7 @@ The server library knows none of these. What is relied on of its protocol, besid
 `connections`, `transport`, `conn`, `cycle` with `response_complete`, and `send_400_response`.
 """
 
+import re
 import time
 from collections.abc import Collection
 from typing import Any
@@ -16,6 +17,9 @@ from oarlock.serving.refusal import error_body
 
 __all__ = ["limited_protocol", "sweep"]
 
+_CHUNK = re.compile(rb"\r\n[0-9a-fA-F]{1,20}[ \t]{0,8}(?:;[^\r\n]*+)?\r\n")  # the head of a chunk, or what looks like one
+_CHUNKS_AT_ONCE, _CHUNKS = 4_000, 50_000  # in what is read at once, and in a body
+
 
 def limited_protocol(limits: ServingLimits, metrics: Metrics) -> type[Any]:
     """The class of a protocol for the server library; one is made for each connection."""
@@ -27,6 +31,7 @@ def limited_protocol(limits: ServingLimits, metrics: Metrics) -> type[Any]:
         head_since: float | None = None
         unsent_since: float | None = None
         is_refused = False
+        chunks = 0  # of the body that comes
 
         def connection_made(self, transport: Any) -> None:
             self.is_refused = len(self.connections) >= limits.connections
@@ -34,8 +39,15 @@ def limited_protocol(limits: ServingLimits, metrics: Metrics) -> type[Any]:
             super().connection_made(transport)
 
         def data_received(self, data: bytes) -> None:
+            if self.is_refused and self.transport.is_closing():
+                return
             if self.is_refused:
                 _refuse(self.transport, limits, metrics)
+                return
+            found = len(_CHUNK.findall(data))
+            self.chunks += found
+            if found > _CHUNKS_AT_ONCE or self.chunks > _CHUNKS:
+                self._end_by_chunks()
                 return
             super().data_received(data)
             if not self._is_between():
@@ -44,7 +56,7 @@ def limited_protocol(limits: ServingLimits, metrics: Metrics) -> type[Any]:
                 self.head_since = time.monotonic()
 
         def on_response_complete(self) -> None:
-            self.head_since = None
+            self.head_since, self.chunks = None, 0
             super().on_response_complete()
 
         def send_400_response(self, msg: str) -> None:
@@ -54,6 +66,16 @@ def limited_protocol(limits: ServingLimits, metrics: Metrics) -> type[Any]:
                 hint = f"the head of a request has at most {limits.header_bytes:,} bytes"
                 self.transport.write(_answer(b"400 Bad Request", error_body(FormatError("this is no request of HTTP", hint=hint))))
             self.transport.close()
+
+        def _end_by_chunks(self) -> None:
+            """Answer a body in pieces of a few bytes, each of which takes the time of a large one."""
+            self.is_refused = True
+            if not self.transport.is_closing():
+                metrics.refused.labels("chunks").inc()
+                metrics.answered("other", 413, 0.0)
+                error = LimitError("the body comes in too many chunks", hint="send a Content-Length, or chunks of 1,000 bytes and more")
+                self.transport.write(_answer(b"413 Content Too Large", error_body(error)))
+                self.transport.close()
 
         def _is_between(self) -> bool:
             """Whether no request is being answered."""

@@ -36,10 +36,14 @@ def find_region(tensor: object, size: int, folder: "ExternalFiles") -> tuple[str
 
 
 class ExternalFiles:
-    """The files of one folder. None is reached through a link, and each is opened anew for what is read of it."""
+    """The files of one folder. None is reached through a symbolic link, and each is opened again for each tensor.
 
-    def __init__(self, folder: Path):
+    With `untrusted`, none has a second name either, by which its author could reach a file that we can read.
+    """
+
+    def __init__(self, folder: Path, *, untrusted: bool = False):
         self.folder = folder
+        self._untrusted = untrusted
         self._sizes: dict[str, int] = {}
 
     def size_of(self, location: str) -> int:
@@ -95,4 +99,10 @@ class ExternalFiles:
         if not stat.S_ISREG(status.st_mode):
             os.close(descriptor)
             raise FormatError(f'external data: "{location[:80]}" is not a file')
+        if self._untrusted and status.st_nlink != 1:
+            os.close(descriptor)
+            raise FormatError(
+                f'external data: "{location[:80]}" is one of {status.st_nlink} names of the same file, which an untrusted file must not be',
+                hint="copy the file, or import the model without untrusted if it is yours",
+            )
         return descriptor

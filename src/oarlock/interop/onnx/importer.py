@@ -185,6 +185,9 @@ class Importer:
             result = found.function(*arguments, **keywords)
         except (Unsupported, OarlockError):
             raise
+        except ArithmeticError as error:  # a division by 0, which says less than the attributes do
+            shown = ", ".join(f"{name}={value!r:.40}" for name, value in list(values.items())[:8])
+            raise Unsupported(f"its numbers do not fit each other: {shown}"[:300]) from error
         except Exception as error:  # what a stranger wrote into a node that no rule expected
             raise Unsupported(f"it does not fit its rule: {type(error).__name__}: {error}"[:300]) from error
         results = list(result) if isinstance(result, list | tuple) else [result]

@@ -21,6 +21,7 @@ from oarlock.ir.location import here
 from oarlock.ir.program import Program
 from oarlock.ir.size import Shape, Size, add
 from oarlock.ir.var import Var
+from oarlock.out_of_memory import refuses_memory
 from oarlock.passes.pruning import remove_dead_code
 from oarlock.proto.limits import Limits
 from oarlock.registry.catalogue import standard
@@ -37,6 +38,7 @@ _STATISTICS = {"BatchNormalization": (3, 4)}
 """Inputs that are statistics, which nobody trains."""
 
 
+@refuses_memory
 def from_onnx(
     path: str | os.PathLike[str],
     *,
@@ -61,7 +63,7 @@ def from_onnx(
     """
     limits = limits or Limits()
     model = read_model_file(path, limits, untrusted=untrusted)
-    reader = TensorReader(ExternalFiles(Path(path).parent), limits)
+    reader = TensorReader(ExternalFiles(Path(path).parent, untrusted=untrusted), limits)
     program = Program()
     writer = ProgramWriter(program, _trained(model, trainable))
     importer = Importer(model, writer, reader, limits)

@@ -23,6 +23,7 @@ from oarlock.ir.program import Program
 from oarlock.ir.var import Var
 from oarlock.layer.inputs import data
 from oarlock.op.elementwise import assign
+from oarlock.out_of_memory import refuses_memory
 from oarlock.registry.creator import require_type
 from oarlock.runtime.initialization import init
 from oarlock.runtime.scope import Scope
@@ -101,6 +102,7 @@ def _fitting(item: Input, given: object, name: str) -> object:
     return var
 
 
+@refuses_memory
 def from_torch(
     module: torch.nn.Module | ExportedProgram | str | os.PathLike[str],
     example: object = None,

@@ -4,6 +4,7 @@ import math
 
 from oarlock import op
 from oarlock.interop.onnx.import_rules.forms import constant, numbers_of, rank_of, reshaped, shape_of
+from oarlock.interop.onnx.import_rules.images import numbers
 from oarlock.interop.onnx.rule import Unsupported, rule
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
@@ -27,7 +28,8 @@ def grid_sample(x, grid, *, align_corners=0, mode=None, padding_mode="zeros"):
 def max_unpool(x, index, output_shape=None, *, kernel_shape, pads=None, strides=None):
     """Each element in its place among zeros, counted through the whole of the result that `kernel_shape` tells, or `output_shape`."""
     count = rank_of(x) - 2
-    strides, pads = strides or (1,) * count, pads or (0,) * 2 * count
+    strides, pads = numbers(strides, count, 1, "strides", least=1), numbers(pads, 2 * count, 0, "pads")
+    kernel_shape = numbers(kernel_shape, count, 1, "kernel_shape", least=1)
     whole = numbers_of(x)
     sizes = [
         (size - 1) * step - before - after + width

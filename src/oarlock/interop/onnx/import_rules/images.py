@@ -18,10 +18,13 @@ def _axes(x: Var) -> int:
     return count
 
 
-def _numbers(given: Sequence[int] | None, count: int, default: int, what: str) -> tuple[int, ...]:
+def numbers(given: Sequence[int] | None, count: int, default: int, what: str, *, least: int | None = None) -> tuple[int, ...]:
+    """The `count` numbers of an attribute, each at least `least`."""
     found = (default,) * count if given is None else tuple(given)
     if len(found) != count:
-        raise Unsupported(f"its {what} are {list(found)}, where {count} numbers are taken")
+        raise Unsupported(f"its {what} are {list(found)[:16]}, where {count} numbers are taken")
+    if least is not None and min(found, default=least) < least:
+        raise Unsupported(f"its {what} are {list(found)}, where each is at least {least}")
     return found
 
 
@@ -31,7 +34,7 @@ def _pads(
     """The pads before and after, as numbers."""
     count = len(window)
     if auto_pad in ("NOTSET", ""):
-        found = _numbers(pads, 2 * count, 0, "pads")
+        found = numbers(pads, 2 * count, 0, "pads")
         return found[:count], found[count:]
     if auto_pad == "VALID":
         return (0,) * count, (0,) * count
@@ -61,7 +64,7 @@ def convolution(x, w, bias=None, *, auto_pad="NOTSET", dilations=None, group=1, 
     window = shape_of(w)[2:]
     if not all(isinstance(size, int) for size in window) or (kernel_shape is not None and tuple(kernel_shape) != window):
         raise Unsupported(f"its filter is {list(window)}, where kernel_shape is {kernel_shape}")
-    stride, dilation = _numbers(strides, count, 1, "strides"), _numbers(dilations, count, 1, "dilations")
+    stride, dilation = numbers(strides, count, 1, "strides", least=1), numbers(dilations, count, 1, "dilations", least=1)
     before, after = _pads(x, auto_pad, pads, window, stride, dilation)  # type: ignore[arg-type]
     if before != after:
         x, before = padded(x, before, after), (0,) * count
@@ -75,8 +78,10 @@ def transposed_convolution(
 ):  # fmt: skip
     count = _axes(x)
     window: tuple[int, ...] = shape_of(w)[2:]  # type: ignore[assignment]
-    stride, dilation = _numbers(strides, count, 1, "strides"), _numbers(dilations, count, 1, "dilations")
-    more = _numbers(output_padding, count, 0, "output_padding")
+    if kernel_shape is not None and tuple(kernel_shape) != window:
+        raise Unsupported(f"its filter is {list(window)}, where kernel_shape is {list(kernel_shape)[:16]}")
+    stride, dilation = numbers(strides, count, 1, "strides", least=1), numbers(dilations, count, 1, "dilations", least=1)
+    more = numbers(output_padding, count, 0, "output_padding", least=0)
     whole = [(width - 1) * apart + 1 for width, apart in zip(window, dilation, strict=True)]
     if output_shape is not None or auto_pad in ("SAME_UPPER", "SAME_LOWER"):
         before, after = [], []
@@ -118,8 +123,8 @@ def _room(size: Size, before: int, after: int, window: int, stride: int, ceil: b
 @rule("MaxPool")
 def max_pool(x, *, auto_pad="NOTSET", ceil_mode=0, dilations=None, kernel_shape, pads=None, storage_order=0, strides=None, outputs):
     count = _axes(x)
-    window = _numbers(kernel_shape, count, 1, "kernel_shape")
-    stride, dilation = _numbers(strides, count, 1, "strides"), _numbers(dilations, count, 1, "dilations")
+    window = numbers(kernel_shape, count, 1, "kernel_shape", least=1)
+    stride, dilation = numbers(strides, count, 1, "strides", least=1), numbers(dilations, count, 1, "dilations", least=1)
     before, after = _pads(x, auto_pad, pads, window, stride, dilation)
     if outputs > 1:
         raise Unsupported("it gives the places of the largest elements")
@@ -139,8 +144,8 @@ def max_pool(x, *, auto_pad="NOTSET", ceil_mode=0, dilations=None, kernel_shape,
 def average_pool(x, *, auto_pad="NOTSET", ceil_mode=0, count_include_pad=0, dilations=None, kernel_shape, pads=None, strides=None):
     """A window over pads is divided by what it covers of the input; with `count_include_pad`, of the pads too, not of what lies behind."""
     count = _axes(x)
-    window = _numbers(kernel_shape, count, 1, "kernel_shape")
-    stride, dilation = _numbers(strides, count, 1, "strides"), _numbers(dilations, count, 1, "dilations")
+    window = numbers(kernel_shape, count, 1, "kernel_shape", least=1)
+    stride, dilation = numbers(strides, count, 1, "strides", least=1), numbers(dilations, count, 1, "dilations", least=1)
     before, after = _pads(x, auto_pad, pads, window, stride, dilation)
     whole = [(width - 1) * apart + 1 for width, apart in zip(window, dilation, strict=True)]
     rooms = [_room(*item, bool(ceil_mode)) for item in zip(shape_of(x)[2:], before, after, whole, stride, strict=True)]
@@ -174,14 +179,20 @@ def _window_sums(x: Var, window: tuple[int, ...], stride: tuple[int, ...], dilat
     return getattr(op, f"conv{count}d")(x, ones, stride=stride, padding=(0,) * count, dilation=dilation, groups=channels)
 
 
+def _require_power(p: int) -> None:
+    if p < 1:
+        raise Unsupported(f"its p is {p}, where it is at least 1")
+
+
 @rule("LpPool")
 def lp_pool(x, *, auto_pad="NOTSET", ceil_mode=0, dilations=None, kernel_shape, p=2, pads=None, strides=None):
     count = _axes(x)
-    window = _numbers(kernel_shape, count, 1, "kernel_shape")
-    stride, dilation = _numbers(strides, count, 1, "strides"), _numbers(dilations, count, 1, "dilations")
+    window = numbers(kernel_shape, count, 1, "kernel_shape", least=1)
+    stride, dilation = numbers(strides, count, 1, "strides", least=1), numbers(dilations, count, 1, "dilations", least=1)
     before, after = _pads(x, auto_pad, pads, window, stride, dilation)
     whole = [(width - 1) * apart + 1 for width, apart in zip(window, dilation, strict=True)]
     behind = [sum(_room(*item, bool(ceil_mode))) for item in zip(shape_of(x)[2:], before, after, whole, stride, strict=True)]
+    _require_power(p)
     powers = op.power(op.abs(x), constant(p, x))
     total = _window_sums(padded(powers, before, behind), window, stride, dilation)
     return op.power(total, constant(1.0 / p, x))
@@ -201,5 +212,6 @@ def global_max_pool(x):
 
 @rule("GlobalLpPool")
 def global_lp_pool(x, *, p=2):
+    _require_power(p)
     powers = op.power(op.abs(x), constant(p, x))
     return op.power(op.reduce_sum(powers, axis=axis_or_axes(tuple(range(2, rank_of(x)))), keepdim=True), constant(1.0 / p, x))

@@ -210,7 +210,7 @@ def split_of(x, lengths=None, *, axis=0, num_outputs=None, outputs, importer: "I
     axis = axis_of(axis, rank_of(x))
     whole = shape_of(x)[axis]
     if lengths is None:
-        count = num_outputs or outputs
+        count = outputs if num_outputs is None else num_outputs
         if not 1 <= count <= 2**16:
             raise Unsupported(f"it has {count} parts")
         if not isinstance(whole, int):
