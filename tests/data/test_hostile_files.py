@@ -1,11 +1,16 @@
 """Files of rows that take much memory, or say two things: each is refused in time."""
 
 import io
+import os
+import subprocess
+import sys
 import tracemalloc
 import zipfile
+from pathlib import Path
 
 import numpy
 import pytest
+from processes import INSTALLED
 
 import oarlock as ol
 from oarlock.data import numpy_file
@@ -177,3 +182,15 @@ def test_a_column_whose_numbers_would_become_infinite_is_refused(tmp_path, sourc
     what = "has a number that float32 does not hold" if source == "list" else "is float64, of which float32 does not hold every number"
     assert raised.value.message == f'the column "x" {what}'
     assert any("row 1 holds" in line and "1e+39" in line for line in raised.value.given) or source != "list"
+
+
+# Malformed files, some of those of `python -m fuzz`
+
+
+@pytest.mark.parametrize("kind", ["--texts", pytest.param("--arrays", marks=pytest.mark.slow)])
+def test_malformed_files_are_read_or_refused(kind, tmp_path):
+    code = f"import sys; from fuzz.__main__ import main; sys.argv[1:] = ['{kind}', '--seed', '0', '--count', '100']; sys.exit(main())"
+    path = {"PYTHONPATH": os.pathsep.join([INSTALLED, str(Path(__file__).parents[1])])}
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, **path}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("0 failures\n")

@@ -14,6 +14,7 @@ from random import Random
 from fuzz.arrays import judge_arrays, make_arrays
 from fuzz.judging import LONGEST_SECONDS, MOST_MEMORY, Tally, judge
 from fuzz.making import make
+from fuzz.texts import judge_text, make_text
 
 __all__ = ["run"]
 
@@ -38,6 +39,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--arrays", action="store_true", help="make .npz files, and read them as a data set is")
+    parser.add_argument("--texts", action="store_true", help="make CSV files and the texts of run folders, and read them")
     parser.add_argument("--onnx", action="store_true", help="make ONNX models, and import them")
     parser.add_argument("--pt2", action="store_true", help="make .pt2 archives, as torch.export.save does, and import them")
     parser.add_argument("--only", type=int, help="make and judge this one file")
@@ -49,6 +51,8 @@ def main() -> int:
         arguments.keep.mkdir(parents=True, exist_ok=True)
     if arguments.arrays:
         return _run_arrays(arguments.seed, numbers)
+    if arguments.texts:
+        return _run_imports("--texts", arguments, numbers, make_text, judge_text)
     if arguments.onnx:
         from fuzz.onnx_models import judge_onnx, make_onnx  # which need an extra
 

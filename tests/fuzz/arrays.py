@@ -24,9 +24,11 @@ def _whole(compressed: bool) -> bytes:
 
 
 def make_arrays(random: Random) -> bytes:
-    """A file with bits flipped, cut, or with pieces moved; or one whose members are spoilt and whose archive is sound."""
+    """A file with bits flipped, cut, or with pieces moved; or one whose members are spoilt, or inflate, and whose archive is sound."""
     data = bytearray(_whole(random.random() < 0.5))
-    kind = random.choice(["bits", "bits", "bytes", "cut", "moved", "members", "members"])
+    kind = random.choice(["bits", "bits", "bytes", "cut", "moved", "members", "members", "inflating"])
+    if kind == "inflating":
+        return _inflating(random)
     if kind == "members":
         return _with_spoilt_members(random)
     if kind == "cut":
@@ -40,6 +42,22 @@ def make_arrays(random: Random) -> bytes:
         else:
             start = random.randrange(len(data))
             data[at:at] = data[start : start + 50]
+    return bytes(data)
+
+
+def _inflating(random: Random) -> bytes:
+    """An archive of zeros, some of which say that they are fewer than they are, or more; some have one name."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", random.choice([zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])) as archive:
+        for name in random.choice([("x.npy",), ("x.npy", "x"), ("x.npy", "y.npy"), ("x", "y", "x.npy")]):
+            array = io.BytesIO()
+            numpy.lib.format.write_array(array, numpy.zeros(random.choice([10, 10**5, 3 * 10**6]), "uint8"))
+            archive.writestr(name, array.getvalue())
+    data = bytearray(made.getvalue())
+    for offset in (22, 24):  # where a local header, and the central directory, have the size
+        at = data.find(b"PK\x03\x04" if offset == 22 else b"PK\x01\x02")
+        if random.random() < 0.4:
+            data[at + offset : at + offset + 4] = random.choice([100, 10**6, 2**31, 2**32 - 2]).to_bytes(4, "little")
     return bytes(data)
 
 

@@ -7,6 +7,7 @@ import typer
 
 from oarlock.training.run_plot import SMOOTH
 from oarlock.training.run_plot import plot as plot_folders
+from oarlock.training.run_record import RunRecord
 
 __all__ = ["plot"]
 
@@ -26,7 +27,8 @@ def plot(
     [bold]oarlock plot runs/one runs/two[/] draws in the terminal; [bold]--out losses.svg[/] writes a picture. PNG and PDF take matplotlib,
     [bold]pip install "oarlock\\[plot]"[/].
     """
-    drawn = plot_folders(*runs, metrics=metric or (), log=log, smooth=smooth)
+    read = [RunRecord.read(run, follow=False) for run in runs]  # which may be a stranger's
+    drawn = plot_folders(*read, metrics=metric or (), log=log, smooth=smooth)
     if out is None:
         drawn.show()
     else:

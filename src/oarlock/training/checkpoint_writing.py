@@ -330,7 +330,7 @@ def serve(memory: int, lock: str, trainer: int, channel: int = 0) -> None:
     nothing: somebody else may have the folder by now.
     """
     assert fcntl is not None
-    held = os.open(lock, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
+    held = os.open(lock, os.O_RDWR)
     while True:
         try:
             fcntl.lockf(held, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, LOCKED_BY_WRITER)

@@ -97,21 +97,24 @@ def require_loggable(labels: Iterable[str]) -> None:
             raise ArgumentError(f'show: "{label}" is what the log of a run calls something else; give the variable another label')
 
 
-def read_log(path: Path, *, untrusted: bool = False) -> MetricLog:
-    """Read a log line by line; an empty one where there is none. Raises LimitError, ReadError, and FormatError for what is no file."""
+def read_log(path: Path, *, untrusted: bool = False, follow: bool = True) -> MetricLog:
+    """Read a log line by line; an empty one where there is none. With `follow=False` it must not be a symbolic link.
+
+    Raises LimitError, ReadError, and FormatError for what is no file.
+    """
     reader = _Reader()
     if os.path.lexists(path):
-        for line, is_whole in lines_of(path, untrusted=untrusted):
+        for line, is_whole in lines_of(path, untrusted=untrusted, follow=follow):
             reader.take(line, is_whole)
     return reader.log()
 
 
-def lines_of(path: Path, *, untrusted: bool = False) -> Iterator[tuple[bytes, bool]]:
+def lines_of(path: Path, *, untrusted: bool = False, follow: bool = True) -> Iterator[tuple[bytes, bool]]:
     """The lines of a log, and whether each is whole: not too long, and not truncated.
 
     Raises FormatError for what is no file or a link, ReadError, and LimitError for a file or a line that is much too long.
     """
-    descriptor, status = open_file(path, untrusted=untrusted, follow=False)
+    descriptor, status = open_file(path, untrusted=untrusted, follow=follow)
     with open(descriptor, "rb") as file:
         if status.st_size > _LARGEST:
             raise LimitError(f'"{path}" has {status.st_size:,} bytes, where {_LARGEST:,} are allowed')
@@ -145,7 +148,7 @@ class _Reader:
     def take(self, line: bytes, is_whole: bool) -> None:
         self.skipped, self.torn = self.skipped + self.torn, 0
         try:
-            entry = json.loads(line) if is_whole else None
+            entry = json.loads(line) if is_whole and line.startswith(b"{") else None
         except (ValueError, RecursionError):
             entry = None
         step = entry.get("step") if isinstance(entry, dict) else None

@@ -34,7 +34,10 @@ class RunComparison:
 
     @classmethod
     def read(cls, folders: Sequence[Path]) -> "RunComparison":
-        """The runs in `folders`: each is the folder of a run, or holds such folders. Raises MissingFileError for one that is not there."""
+        """The runs in `folders`: each is the folder of a run, or holds such folders. No file that is read of them may be a link.
+
+        Raises MissingFileError for one that is not there.
+        """
         found: list[RunRecord] = []
         broken: dict[Path, OarlockError] = {}
         for folder in folders:
@@ -43,7 +46,7 @@ class RunComparison:
             one = (folder / "run.json").exists()
             for path in [folder] if one else sorted(about.parent for about in folder.glob("*/run.json")):
                 try:
-                    found.append(RunRecord.read(path))
+                    found.append(RunRecord.read(path, follow=False))
                 except OarlockError as error:
                     broken[path] = error
         return cls(tuple(found), broken)

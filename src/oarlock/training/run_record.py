@@ -43,8 +43,9 @@ class RunRecord:
     settings: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, folder: str | os.PathLike[str], *, untrusted: bool = False) -> "RunRecord":
-        """Read the folder of a run: finished, still running, or killed. Of an `untrusted` one, no file and no folder may be a link.
+    def read(cls, folder: str | os.PathLike[str], *, untrusted: bool = False, follow: bool = True) -> "RunRecord":
+        """Read the folder of a run: finished, still running, or killed. Of an `untrusted` one, no file and no folder may be a link; with
+        `follow=False`, no file that is read here.
 
         Raises MissingFileError where there is none, FormatError for one that does not describe a run, ReadError, and LimitError.
         """
@@ -57,8 +58,8 @@ class RunRecord:
         link = next((folder for folder in (inside, *inside.glob("step-*")) if untrusted and folder.is_symlink()), None)
         if link is not None:
             raise FormatError(f'"{link}" is a symbolic link, which an untrusted folder must not hold', hint="copy the folder, with cp -rL")
-        about = _read_about(path, untrusted)
-        return cls(path, about, read_log(path / LOG, untrusted=untrusted), _read_settings(path, untrusted))
+        about, settings = _read_about(path, untrusted, follow), _read_settings(path, untrusted, follow)
+        return cls(path, about, read_log(path / LOG, untrusted=untrusted, follow=follow), settings)
 
     @property
     def name(self) -> str:
@@ -135,9 +136,9 @@ def higher_is_better(label: str) -> bool:
     return any(word in label.lower().replace("-", " ").replace("_", " ").split() for word in _RISING)
 
 
-def _read_about(path: Path, untrusted: bool) -> dict[str, Any]:
+def _read_about(path: Path, untrusted: bool, follow: bool) -> dict[str, Any]:
     said = f'"{path / "run.json"}" does not describe a run'
-    data = read_file(path / "run.json", largest=_LARGEST, limit="file_bytes", untrusted=untrusted, follow=False)
+    data = read_file(path / "run.json", largest=_LARGEST, limit="file_bytes", untrusted=untrusted, follow=follow)
     try:
         about = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -151,10 +152,10 @@ def _read_about(path: Path, untrusted: bool) -> dict[str, Any]:
     return about
 
 
-def _read_settings(path: Path, untrusted: bool) -> dict[str, Any]:
+def _read_settings(path: Path, untrusted: bool, follow: bool) -> dict[str, Any]:
     """The settings of a run; none where they are not there, or cannot be read."""
     with suppress(OarlockError):
-        return read_tables(path / "config.toml", untrusted=untrusted, follow=False)
+        return read_tables(path / "config.toml", untrusted=untrusted, follow=follow)
     return {}
 
 
