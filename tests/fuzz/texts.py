@@ -57,7 +57,7 @@ def make_text(random: Random) -> tuple[str, bytes]:
 
 
 def judge_text(folder: Path, data: bytes) -> str:
-    """What came of a text: "read", or the class of an error of ours. Raises every other error."""
+    """The outcome of a text: "read", or the class of an error of ours. Raises every other error."""
     name, _, content = data.partition(b"\n")
     judge: Callable[[Path, str, bytes], None] = _judge_rows if name == b"rows.csv" else _judge_run
     try:
