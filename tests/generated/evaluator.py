@@ -4,6 +4,8 @@ It reads the bytes of a program (`docs/reference/language.md`) and runs its forw
 Gradient ops are not looked at: gradients are PyTorch's. So it imports torch, numpy and the module of the format, which a test checks.
 """
 
+import ast
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -139,14 +141,16 @@ class _Run:
         return [self._size(item.symbol) if item.WhichOneof("value") == "symbol" else item.number for item in shape.sizes]
 
     def _size(self, symbol: str) -> int:
-        """A sum of products, as the language writes it. 0 for what no value has told: there are no elements then."""
-        total = 0
-        for term in symbol.replace("-", "+-").split("+"):
-            product = -1 if term.startswith("-") else 1
-            for factor in term.lstrip("-").split("*") if term else "0":
-                product *= int(factor) if factor.isdigit() else self.symbols.get(factor, 0)
-            total += product
-        return total
+        """A size as the language writes it. 0 for what no value has told: there are no elements then."""
+        names: dict[str, int] = {}
+
+        def short(found: re.Match) -> str:
+            names[f"v{len(names)}"] = self.symbols.get(found.group(), 0)
+            return f"v{len(names) - 1}"
+
+        # a division binds tighter than a product, as a power does in Python
+        text = re.sub(r"[A-Za-z_][A-Za-z0-9_.@]*", short, symbol.replace("min(", "(").replace("//", "**"))
+        return _number(ast.parse(text, mode="eval").body, names)
 
     def empty(self, var: wire.VarDesc, *leading: int) -> torch.Tensor:
         return torch.zeros([*leading, *self.sizes(var.shape)], dtype=DTYPES[var.dtype])
@@ -312,6 +316,27 @@ def _leading(var: wire.VarDesc) -> str:
 # The operators, as their pages say
 
 
+def _number(tree: ast.expr, names: Mapping[str, int]) -> int:
+    """Arithmetic on sizes. Sizes with commas between them in parentheses are the least of these."""
+    if isinstance(tree, ast.Tuple):
+        return min(_number(item, names) for item in tree.elts)
+    if isinstance(tree, ast.UnaryOp):
+        return -_number(tree.operand, names)
+    if isinstance(tree, ast.BinOp):
+        left, right = _number(tree.left, names), _number(tree.right, names)
+        return {"Add": left + right, "Sub": left - right, "Mult": left * right, "Pow": left // max(right, 1)}[type(tree.op).__name__]
+    return names[tree.id] if isinstance(tree, ast.Name) else int(ast.literal_eval(tree))
+
+
+def _sliced(
+    x: torch.Tensor, axis: int = 0, start: int = 0, stop: int | None = None, step: int | None = None, clip: bool = False
+) -> torch.Tensor:
+    axis %= x.ndim
+    ends = [value + x.shape[axis] if value < 0 else value for value in (start, x.shape[axis] if stop is None else stop)]
+    assert clip or 0 <= ends[0] <= ends[1] <= x.shape[axis], "a slice beyond the axis"
+    return x[(slice(None),) * axis + (slice(start, stop, step),)]
+
+
 def _rows_in_order(condition: torch.Tensor, yes: torch.Tensor, no: torch.Tensor) -> torch.Tensor:
     sides = {True: iter(yes), False: iter(no)}
     rows = [next(sides[holds]) for holds in condition.tolist()]
@@ -415,6 +440,8 @@ OPERATORS: dict[str, Callable] = {
     "full": lambda shape, value, dtype=torch.float64: torch.full(shape, value, dtype=dtype),
     "full_like": lambda like, value, dtype=torch.float64: torch.full(like.shape, value, dtype=dtype),
     "concat": lambda xs, axis=0: torch.cat(xs, dim=axis),
+    "slice": _sliced,
+    "flip": lambda x, axes: torch.flip(x, axes),
     "split": lambda x, sections, axis=0: list(torch.tensor_split(x, sections, dim=axis)),
     "split_like": _pieces,
     "reshape": lambda x, shape: x.reshape(shape),

@@ -305,6 +305,36 @@ def bags(w: Writing) -> ol.Var:
     return w.keep(ol.op.tanh(ol.layer.embedding_bag(ids, (w.other, w.width), dtype="float64", mode=mode, weight=weight)), 1.0)
 
 
+CUTS = [
+    slice(None, 2), slice(-2, None), slice(1, None), slice(None, -1), slice(1, -1), slice(None, 512), slice(-512, 1), slice(3, 600),
+    slice(None, None, 2), slice(1, 7, 3), slice(2, 1), slice(None, None, -1), slice(7, 0, -2), slice(None, -3, -1), slice(-2, None, -1),
+]  # fmt: skip
+"""Parts of an axis, as Python writes them: some reach beyond it, and some take nothing."""
+
+
+def sliced(w: Writing) -> ol.Var:
+    """A part of a value, as NumPy's indices take it: slices of symbols and of numbers, single places, `...` and new axes."""
+    x = w.value(lambda var: bool(var.shape) and any(map(w.is_counted, var.shape)), (w.width,))
+    key: list[object] = []
+    for size in x.shape:
+        if not w.is_counted(size) or w.choices.chance(30):
+            key.append(slice(None))
+            continue
+        if isinstance(size, int) and size and w.choices.chance(30):
+            key.append(w.choices.below(size) - w.choices.pick((0, size)))
+        else:
+            key.append(w.choices.pick(CUTS))
+            w.features.add(f"slice of {'a symbol' if isinstance(size, str) else 'a number'}")
+    while key[-1:] == [slice(None)]:
+        key.pop()
+    extra = w.choices.pick(("nothing", "nothing", "a new axis", "an ellipsis"))
+    if extra == "a new axis" and len(x.shape) < 4:
+        key.insert(w.choices.below(len(key) + 1), None)
+    elif extra == "an ellipsis":
+        key.append(...)
+    return w.keep(x[tuple(key)], w.bound(x))
+
+
 def forbidden(w: Writing) -> ol.Var:
     """An op that raises where it runs."""
     w.features.add("what would raise")
@@ -334,4 +364,5 @@ STATEMENTS: list[tuple[int, Statement]] = [
     (5, pooled),
     (5, bags),
     (4, deep),
+    (7, sliced),
 ]

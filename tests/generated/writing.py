@@ -27,7 +27,7 @@ SPLIT = "m"
 OTHER = "o"
 """A size that stands beside others: fed for a symbol, or how many rows a mask chooses."""
 
-NUMBERS = (2, 3, 4, 1, 0, 2, 3, 4, 1, 2)
+NUMBERS = (2, 3, 4, 1, 0, 7, 3, 4, 1, 2)
 """The numbers among which the value of each symbol is chosen."""
 
 MOST = 5  # rows of which a mask chooses some
@@ -225,6 +225,10 @@ class Writing:
     def is_fed(self, size: Size) -> bool:
         """Whether it is known which number a size is."""
         return isinstance(size, int) or (size in self.sizes and size != SPLIT)
+
+    def is_counted(self, size: Size) -> bool:
+        """Whether a slice may be along an axis of this size: a number, or a symbol that no block around cuts into rows."""
+        return self.is_fed(size) and not any(size == cut for cut, _ in self._cut)
 
     def may_be_fed(self, shape: Shape) -> bool:
         """Whether an input of this shape can be read here."""

@@ -245,6 +245,19 @@ def test_several_axes_ellipses_and_new_axes_are_cut_as_in_numpy():
             assert np.array_equal(actual, matrix(t, rows)[key]), (key, rows, t)
 
 
+@pytest.mark.parametrize("name", EXECUTORS)
+def test_a_new_axis_beside_a_part_of_no_elements(name: str):
+    with ol.Program() as program:
+        x = ol.layer.data("x", ["t"], dtype="float64")
+        y = x[:, 2:1, None]
+        assert y.shape == ("n", 0, 1)
+        (slope,) = ol.gradients([ol.op.reduce_sum(y)], [x])
+    for t in (0, 3):
+        found, gradient = ol.Executor(**EXECUTORS[name]).run(program, {"x": matrix(t)}, [y, slope], scope=ol.Scope())
+        assert found.shape == (2, 0, 1)
+        assert np.array_equal(gradient, np.zeros((2, t)))
+
+
 def test_clipped_slices_survive_the_text_and_the_bytes_of_a_program():
     with ol.Program() as program:
         x = ol.layer.data("x", ["t"], dtype="float64")

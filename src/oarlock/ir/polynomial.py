@@ -261,7 +261,7 @@ def _has_bound(polynomial: Polynomial, left: list[int]) -> bool:
             beside = factors[:at] + factors[at + 1 :]
             if not all(map(_is_factor_at_least_0, beside)):
                 continue
-            bounds, each = _bounds(factor, coefficient, factors in unsure)
+            bounds, each = _bounds(factor, coefficient)
             found = []
             for bound, times_rest in bounds:
                 left[0] -= 1
@@ -277,12 +277,12 @@ def _has_bound(polynomial: Polynomial, left: list[int]) -> bool:
     return False
 
 
-def _bounds(factor: str, coefficient: int, is_unsure: bool) -> tuple[list[tuple[Polynomial, int]], bool]:
+def _bounds(factor: str, coefficient: int) -> tuple[list[tuple[Polynomial, int]], bool]:
     """Polynomials that bound a factor, each with a multiplier for the other terms, and whether all of them are needed or one suffices."""
     inner, division = find_least(factor), find_division(factor)
     if inner is not None:
         return [(parse(item), 1) for item in inner], coefficient > 0
-    if division is not None and is_unsure:
+    if division is not None:
         dividend, divisor = division
         rounded = 0 if coefficient < 0 else divisor - 1
         return [(plus(parse(dividend), {(): -rounded}), divisor)], True

@@ -108,6 +108,8 @@ def filled_shape(shape: Shape, wanted: Shape) -> Shape:
     if unknown is None:
         require_filled(shape, wanted)
         return tuple(wanted)
+    if known == 0 and unknown != -1 and total == 0:
+        return tuple(wanted)  # the symbols are told by shapes: see `registry/told_attributes.py`
     if known == 0:
         raise ShapeError(f"a size of {format_shape(wanted)} is 0, so nothing tells {unknown}")
     rest = divide(total, known)

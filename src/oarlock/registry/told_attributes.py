@@ -27,8 +27,8 @@ def asks_inputs(operator: "Operator", name: str, value: object) -> bool:
 
 
 def _left(operator: "Operator", name: str, value: Sizes) -> int:
-    """How many symbols of an attribute the kernel finds by itself, beside a size of -1."""
-    return max(0, operator.told_attributes[name] - value.count(-1))
+    """The number of symbols of an attribute that the kernel finds by itself, beside a size of -1: none if there are no elements."""
+    return 0 if 0 in value else max(0, operator.told_attributes[name] - value.count(-1))
 
 
 def require_told(operator: "Operator", name: str, value: object, shapes: Sequence[Shape]) -> None:

@@ -142,3 +142,25 @@ def test_a_size_that_is_the_least_of_others_goes_out_as_arithmetic():
         assert found.shape == (2 * min(t, 3) + (min(t, 5) + 1) // 2,)
         (ours,) = ol.Executor().run(program, {"x": matrix(t)}, [row], scope=ol.Scope())
         assert ours.shape == found.shape
+
+
+def test_a_size_that_is_read_as_a_value_is_arithmetic_of_the_run(tmp_path):
+    """Twice a part of every other column, of which the size is twice a floor division: a division binds tighter than a product."""
+    constants = [
+        tensor(key, [value], "int64") for key, value in (("zero", 0), ("one", 1), ("five", 5), ("far", FAR), ("axis", 1), ("two", 2))
+    ]
+    built = model(
+        [
+            node("Slice", ["x", "one", "far", "axis", "two"], ["odd"]),
+            node("Slice", ["x", "zero", "five", "axis"], ["first"]),
+            node("Concat", ["odd", "odd", "first"], ["whole"], axis=1),
+            node("Shape", ["whole"], ["count"], start=1),
+            node("Cast", ["count"], ["y"], to=1),
+        ],
+        {"x": ["n", "t"]},
+        ["y"],
+        constants,
+    )
+    imported = ol.from_onnx(written(tmp_path, built))
+    for t in (0, 1, 2, 3, 7, 8):
+        assert ol.infer(imported, {"x": matrix(t)}) == 2 * (t // 2) + min(t, 5)

@@ -16,6 +16,7 @@ CLIPPED = {
     "1::2": lambda x: x[:, 1::2] * 2.0,
     "half": lambda x: x[:, : x.shape[1] // 2] * 2.0,
     "diff": torch.diff,
+    "chunk": lambda x: torch.cat([part * (number + 1.0) for number, part in enumerate(x.chunk(2, dim=1))], dim=1),
     "rows_in_a_row": lambda x: x[:, :512].reshape(x.shape[0], -1) + 1.0,
 }
 FIXED = {

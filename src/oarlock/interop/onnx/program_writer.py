@@ -1,6 +1,5 @@
 """The program that an ONNX model becomes, while it is written: known values as parameters, constants and sizes that a run tells."""
 
-import ast
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -14,9 +13,9 @@ from oarlock.interop.onnx.rule import Unsupported
 from oarlock.ir.block_stack import innermost_block
 from oarlock.ir.dtype import DType
 from oarlock.ir.names import is_name
-from oarlock.ir.polynomial import TOKEN
+from oarlock.ir.polynomial import find_division, find_least
 from oarlock.ir.program import Program
-from oarlock.ir.size import Size, names_in
+from oarlock.ir.size import Size, names_in, terms
 from oarlock.ir.var import Var
 
 __all__ = ["ProgramWriter", "legal_name"]
@@ -95,9 +94,7 @@ class ProgramWriter:
             return op.full(shape=(), value=float(size), dtype=dtype)
         told = self._told(size)
         if told is None:
-            names = {name: f"v{number}" for number, name in enumerate(sorted(names_in(size), key=len, reverse=True))}
-            text = "".join(names.get(token) or token for token in TOKEN.findall(str(size)))
-            told = self._computed(ast.parse(text, mode="eval").body, {short: name for name, short in names.items()})
+            told = self._computed(size)
         return told if told.dtype is dtype else op.cast(told, dtype=dtype)
 
     def _told(self, size: Size) -> Var | None:
@@ -113,22 +110,26 @@ class ProgramWriter:
                         return op.size(var, axis=axis)
         return None
 
-    def _computed(self, tree: ast.expr, names: dict[str, str]) -> Var:
-        """A size that is arithmetic of names, as arithmetic of variables."""
-        if isinstance(tree, ast.Constant) and isinstance(tree.value, int):
-            return op.full(shape=(), value=float(tree.value), dtype=DType.INT64)
-        if isinstance(tree, ast.UnaryOp):
-            return op.neg(self._computed(tree.operand, names))
-        if isinstance(tree, ast.BinOp):
-            operator = {ast.Add: op.add, ast.Sub: op.subtract, ast.Mult: op.multiply, ast.FloorDiv: op.floor_divide}[type(tree.op)]
-            return operator(self._computed(tree.left, names), self._computed(tree.right, names))
-        if isinstance(tree, ast.Call):
-            return reduce(op.minimum, (self._computed(choice, names) for choice in tree.args))
-        assert isinstance(tree, ast.Name), "a size is names, numbers and arithmetic"
-        told = self._told(names[tree.id])
-        if told is None:
-            raise Unsupported(f"the size {names[tree.id]} is read as a value, and no variable here tells it")
-        return told
+    def _computed(self, size: Size) -> Var:
+        """A size that is arithmetic of names, as arithmetic of variables. Raises Unsupported where no variable tells a name."""
+        if isinstance(size, int):
+            return op.full(shape=(), value=float(size), dtype=DType.INT64)
+        if names_in(size) == {size}:
+            told = self._told(size)
+            if told is None:
+                raise Unsupported(f"the size {size} is read as a value, and no variable here tells it")
+            return told
+        parts = []
+        for factors, coefficient in terms(size).items():
+            found = [self._computed_factor(factor) for factor in factors]
+            parts.append(reduce(op.multiply, found if coefficient == 1 and found else [*found, self._computed(coefficient)]))
+        return reduce(op.add, parts)
+
+    def _computed_factor(self, factor: str) -> Var:
+        division, choices = find_division(factor), find_least(factor)
+        if division is not None:
+            return op.floor_divide(*map(self._computed, division))
+        return self._computed(factor) if choices is None else reduce(op.minimum, map(self._computed, choices))
 
 
 def legal_name(name: str) -> str:

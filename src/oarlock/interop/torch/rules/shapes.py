@@ -1,6 +1,7 @@
 """The same elements in other shapes and orders: views, permutations, parts, joins, repetitions."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from oarlock import op
@@ -265,13 +266,21 @@ def narrow(self: Var, dim: int, start: Size, length: Size):
 
 
 @rule("aten.split.Tensor", "aten.split_copy.Tensor")
-def split(self: Var, split_size: Size, dim: int = 0):
+def split(self: Var, result: tuple[TensorType, ...], split_size: Size, dim: int = 0):
+    """Parts of a symbol are as many as the export says; the last of them may be smaller, or empty."""
     axis = axis_of(self, dim)
     whole, part = shape_of(self)[axis], split_size
     if not isinstance(whole, int) or not isinstance(part, int):
         count = next((count for count in range(1, 65) if size.multiply(part, count) == whole), None)
-        refuse(count is None, f"parts of {part} of the size {whole}")
-        return tuple(op.split(self, sections=count, axis=axis))  # type: ignore[arg-type]
+        if count is not None:
+            return tuple(op.split(self, sections=count, axis=axis))
+        starts = [size.minimum(size.multiply(part, number), whole) for number in range(len(result) + 1)]
+        refuse(not is_same(starts[-1], whole), f"{len(result)} parts of {part} of the size {whole}")
+        lengths = [size.add(end, size.multiply(start, -1)) for start, end in pairwise(starts)]
+        like = telling([*starts, *lengths], self)
+        return tuple(
+            op.narrow(self, like=like, axis=axis, start=(start,), length=(length,)) for start, length in zip(starts, lengths, strict=False)
+        )
     return parts_of(self, axis, [min(part, whole - start) for start in range(0, whole, part)] or [0])
 
 
