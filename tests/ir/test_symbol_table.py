@@ -411,6 +411,40 @@ def test_readers_and_writers_are_computed_from_the_block():
 
 
 @pytest.mark.mission("A40")
+def test_an_op_reads_the_variable_that_gives_an_attribute():
+    with ol.Program():
+        x, rate = ol.layer.data("x", shape=[3]), ol.var(0.5)
+        y = ol.op.dropout(x, rate=rate)
+    assert y.op.attributes["rate"] is rate
+    assert rate.readers == [y.op]
+    assert set(y.op.reads) >= {x, rate}
+
+
+@pytest.mark.mission("B26")
+def test_the_names_in_a_slot_of_many_variables_are_in_the_order_of_the_arguments():
+    """For each slot of any op, the message has the names of its variables, one by one; which index they have in `vars` plays no part."""
+    with ol.Program() as program:
+        parts = [ol.layer.data(name, shape=[1]) for name in ("one", "two", "three")]
+        joined = ol.op.concat([parts[2], parts[0], parts[1], parts[0]], axis=1, name="joined")
+        ol.op.split(joined, axis=1, sections=(1, 3), name="cut")
+        ol.op.subtract(parts[1], parts[0], name="less")
+    desc = program.main.compile()
+    slots = [{slot.name: list(slot.vars) for slot in (*op.inputs, *op.outputs)} for op in desc.ops]
+    assert slots == [
+        {"xs": ["three", "one", "two", "one"], "y": ["joined"]},
+        {"x": ["joined"], "ys": ["cut.0", "cut.1"]},
+        {"x": ["two"], "y": ["one"], "z": ["less"]},
+    ]
+    feed = {name: numpy.full((1, 1), value, "float32") for name, value in (("one", 1.0), ("two", 2.0), ("three", 3.0))}
+    for vars in (desc.vars, list(desc.vars)[::-1]):
+        sent = wire.BlockDesc.FromString(desc.SerializeToString())
+        sent.vars.clear()
+        sent.vars.extend(vars)
+        found = ol.Executor().run(ol.Block(sent).program, feed, ["joined", "cut.0", "cut.1", "less"], scope=ol.Scope())
+        assert [value.tolist() for value in found] == [[[3, 1, 2, 1]], [[3]], [[1, 2, 1]], [[1]]]
+
+
+@pytest.mark.mission("A40")
 def test_readers_and_writers_are_found_in_the_blocks_inside_too():
     """`outer` is read in a step inside a step, and in the gradient of that; by the loops themselves too, and by no op of a block beside."""
     with ol.Program() as program:

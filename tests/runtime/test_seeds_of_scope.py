@@ -219,6 +219,16 @@ def test_finding_never_makes_and_making_never_finds_in_a_parent():
     parent.set("w", 1.0)
     assert "w" in child
     assert child.find_local_var("w") is None
+    outer = parent.find_var("w")
+    for make in (child.var, child.new_scope().new_var):
+        made = make("w")
+        assert made is not outer
+        assert not made.is_set
+    assert (parent.find_var("w"), child.find_var("w")) == (outer, child.var("w"))
+    with pytest.raises(ol.ScopeError, match='^"w" is in this scope already; scope.var finds or makes it$'):
+        child.new_var("w")
+    assert child.find_var("w") is child.var("w") is not outer
+    assert float(parent["w"]) == 1.0
 
 
 @pytest.mark.mission("A6", "A7")
@@ -274,6 +284,15 @@ def test_a_scope_made_by_itself_is_a_root_and_there_may_be_several():
     assert child.parent is first
     with pytest.raises(TypeError):
         ol.Scope(first)
+    for value, scope in enumerate((first, second, ol.scope.global_scope())):
+        scope.set("only here", value)
+    assert [int(scope["only here"]) for scope in (first, second, ol.scope.global_scope(), child)] == [0, 1, 2, 0]
+    assert len({id(scope.find_var("only here")) for scope in (first, second, ol.scope.global_scope())}) == 3
+    ol.scope.global_scope().erase("only here")
+    assert "only here" not in ol.Scope()
+    first.drop()
+    assert (second.dropped, int(second["only here"]), second.children) == (False, 1, [])
+    assert ol.Scope().children == []
 
 
 @pytest.mark.mission("A12", "C2")
@@ -338,6 +357,37 @@ def test_get_refuses_another_type_and_an_empty_slot():
     variable.value = 3
     with pytest.raises(ol.ScopeError, match='^"w" holds a int, not a float$'):
         variable.get(float)
+
+
+@pytest.mark.mission("A17")
+def test_get_gives_the_value_to_who_asks_for_its_type_and_to_nobody_else():
+    """Whatever it holds. A bool is no int, a half no float, and asking changes nothing."""
+    scope = ol.Scope()
+    values = {
+        int: 3,
+        bool: True,
+        float: 2.5,
+        np.float16: np.float16(0.5),
+        str: "text",
+        torch.Tensor: torch.ones(2),
+        ol.registry.Operator: ol.op.relu,
+        ol.Scope: ol.Scope(),
+    }
+    variable = scope.var("w")
+    for held, value in values.items():
+        variable.value = value
+        for asked in values:
+            if asked is held:
+                assert variable.get(asked) is value
+            else:
+                with pytest.raises(ol.ScopeError, match=f'^"w" holds a .*, not a {asked.__name__}$'):
+                    variable.get(asked)
+            assert variable.is_type(asked) == (asked is held)
+        assert variable.value is value
+    variable.reset()
+    for asked in values:
+        with pytest.raises(ol.UnsetVarError):
+            variable.get(asked)
 
 
 @pytest.mark.mission("A18")

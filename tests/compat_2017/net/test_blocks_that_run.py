@@ -20,7 +20,7 @@ def program():
     return program
 
 
-@pytest.mark.mission("B42", "B44")
+@pytest.mark.mission("B42", "B44", "B46")
 @pytest.mark.parametrize("where", [None, ol.CPUPlace(), "context"])
 def test_a_block_runs_its_ops_in_order_in_a_scope(program, where):
     scope = ol.init(program, ol.Scope())

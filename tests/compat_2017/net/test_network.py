@@ -126,7 +126,7 @@ def test_an_index_stays_while_ops_are_appended_and_updates_stay_last():
     assert index + 1 + len(net.block.tail) == len(net)
 
 
-@pytest.mark.mission("N4", "N6")
+@pytest.mark.mission("N4", "N6", "B46")
 def test_a_range_is_half_open_and_a_scope_may_be_the_current_one():
     net, cost = regression()
     scope = filled(net)
