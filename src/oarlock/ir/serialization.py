@@ -162,9 +162,9 @@ def read_description(desc: wire.BlockDesc | wire.ProgramDesc, *, main: Block | N
         desc = wire.ProgramDesc(version=FORMAT_VERSION, blocks=[desc])
     elif desc.version not in (0, *_READ):
         raise FormatError(f"this ProgramDesc is of format {desc.version}; formats {_READ[0]} to {_READ[-1]} are readable")
-    elif desc.version == 1:
+    elif desc.version:
         desc = wire.ProgramDesc.FromString(desc.SerializeToString())
-        replace_old_names(desc)
+        (replace_old_names if desc.version == 1 else replace_old_slots)(desc)
     return build_program(wire.ProgramFile(program=desc), main=main)
 
 

@@ -120,6 +120,18 @@ def test_a_message_of_an_earlier_format_is_read_and_of_another_one_refused():
     assert (ol.Block(desc).ops[0].type, desc.blocks[0].ops[0].type) == (OLD_OPERATORS[old], old)
 
 
+def test_a_message_with_the_slots_of_early_files_is_read():
+    with ol.Program() as program:
+        ol.optimizer.Adam(0.5).minimize(ol.layer.mean(ol.layer.fc(ol.layer.data("x", shape=[2]), 1)))
+    desc = program_desc(program)
+    for op in desc.blocks[0].ops:
+        for slot in op.inputs:
+            slot.name = "rate" if (op.type, slot.name) == ("adam", "learning_rate") else slot.name
+    early = desc.SerializeToString()
+    assert ol.Net(desc).program.to_bytes() == program.to_bytes(source=False)
+    assert desc.SerializeToString() == early
+
+
 # What a process finds that does nothing else before
 
 
