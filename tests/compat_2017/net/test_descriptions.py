@@ -1,12 +1,8 @@
 """Descriptions of programs as messages: `ol.Net`, `ol.prune`, `ol.eval` and `ol.Block` take them."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from processes import run_python
 
 import oarlock as ol
 from oarlock.ir.serialization import program_desc
@@ -30,11 +26,6 @@ def looping():
         squares, _ = rnn()
         ol.op.neg(squares, name="z")
     return program
-
-
-def in_a_new_process(script, *paths):
-    environment = {**os.environ, "PYTHONPATH": str(Path(ol.__file__).parent.parent)}
-    return subprocess.run([sys.executable, "-c", script, *paths], capture_output=True, text=True, check=True, env=environment).stdout
 
 
 def computed(block):
@@ -135,16 +126,15 @@ def test_a_message_with_the_slots_of_early_files_is_read():
 # What a process finds that does nothing else before
 
 
-@pytest.mark.parametrize("package", ["oarlock", "oarlock.ir"])
+@pytest.mark.parametrize("package", ["oarlock.ir", pytest.param("oarlock", marks=pytest.mark.slow)])
 def test_a_block_that_came_to_another_process_runs_there(tmp_path, package):
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[2])
         ol.optimizer.SGD(0.5).minimize(ol.layer.mean(ol.layer.fc(x, 1, name="fc")))
     (tmp_path / "program").write_bytes(program.to_bytes())
     script = f"""
-import sys
 from {package} import Program
-block = Program.from_bytes(open(sys.argv[1], "rb").read()).main
+block = Program.from_bytes(open("program", "rb").read()).main
 assert all(hasattr(block, name) for name in ("run", "eval", "infer_shape", "new_op"))
 import oarlock as ol
 scope = ol.init(block.program, ol.Scope())
@@ -152,38 +142,36 @@ scope["x"] = [[1.0, 2.0]]
 block.run(scope)
 print(scope["fc.out"].shape == block.eval("fc.out", scope).shape == block.infer_shape(scope)["fc.out"].shape)
 """
-    assert in_a_new_process(script, tmp_path / "program") == "True\n"
-
-
-FIRST_CALLS = [
-    "ol.framework.create_operation_creators().sgd",
-    "ol.registry.standard.get('sgd')",
-    "ol.cpp.operator('sgd', read={}, write={})",
-    "ol.op.sgd",
-    "ol.Net().add_op('sgd')",
-    "ol.Program().main.new_op('sgd', {}, {})",
-    "ol.registry.append_op(ol.ir.Program().main, 'sgd', {})",
-    "ol.runtime and ol.registry.standard.get('sgd')",
-]
+    assert run_python(script, tmp_path) == "True\n"
 
 
 @pytest.mark.mission("F5")
-def test_every_operator_is_there_at_the_first_call_of_a_process():
-    """`sgd` is in the file that inference leaves out; the calls are refused for what they lack, not for an unknown operator."""
+@pytest.mark.parametrize(
+    "call",
+    [
+        "ol.framework.create_operation_creators().sgd",
+        *(
+            pytest.param(call, marks=pytest.mark.slow)
+            for call in (
+                "ol.registry.standard.get('sgd')",
+                "ol.cpp.operator('sgd', read={}, write={})",
+                "ol.op.sgd",
+                "ol.Net().add_op('sgd')",
+                "ol.Program().main.new_op('sgd', {}, {})",
+                "ol.registry.append_op(ol.ir.Program().main, 'sgd', {})",
+                "ol.runtime and ol.registry.standard.get('sgd')",
+            )
+        ),
+    ],
+)
+def test_every_operator_is_there_at_the_first_call_of_a_process(tmp_path, call):
+    """`sgd` is in the file that inference leaves out; a call is refused for what it lacks, not for an unknown operator."""
     script = f"""
-import os, sys
 import oarlock as ol
-for call in {FIRST_CALLS!r}:
-    child = os.fork()
-    if not child:
-        try:
-            eval(call)
-        except ol.ArgumentError:
-            pass
-        except BaseException as error:
-            print(call, repr(error), flush=True)
-        os._exit(0)
-    os.waitpid(child, 0)
+try:
+    {call}
+except ol.ArgumentError:
+    pass
 print(len(ol.framework.create_operation_creators()) == len(list(ol.registry.standard)) > 300)
 """
-    assert in_a_new_process(script) == "True\n"
+    assert run_python(script, tmp_path) == "True\n"
