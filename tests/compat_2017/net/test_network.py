@@ -444,7 +444,7 @@ def test_tracing_is_pruning_of_the_block_so_order_and_skips_are_right():
     assert len(program.main.ops) == 5
 
 
-@pytest.mark.mission("E10")
+@pytest.mark.mission("E10", "E9")
 def test_trace_build_and_run_in_the_default_scope():
     with ol.scope.guard(ol.Scope()), ol.Program():
         y = ol.layer.fc(ol.minibatch([1, 2]), 2, name="fc")
