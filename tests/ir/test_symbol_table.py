@@ -62,7 +62,7 @@ def test_a_variable_without_a_name_gets_one_by_the_program_alone():
     assert build()[0] == ["relu_1", "relu_2", "tanh_0"]
 
 
-@pytest.mark.mission("B35")
+@pytest.mark.mission("B35", "C6")
 def test_a_variable_without_a_name_gets_one_that_no_block_of_the_program_has():
     with ol.Program() as program:
         x = ol.layer.data("x", [2], batch="t")
@@ -420,7 +420,7 @@ def test_an_op_reads_the_variable_that_gives_an_attribute():
     assert set(y.op.reads) >= {x, rate}
 
 
-@pytest.mark.mission("B26")
+@pytest.mark.mission("B26", "C6")
 def test_the_names_in_a_slot_of_many_variables_are_in_the_order_of_the_arguments():
     """For each slot of any op, the message has the names of its variables, one by one; which index they have in `vars` plays no part."""
     with ol.Program() as program:

@@ -18,23 +18,25 @@ def program_with_a_fed_rate_and_shape():
     return program
 
 
-def run(program, rate, shape):
+def run(program, rate, shape, *, interpret=False):
     feed = {"x": np.ones((3, 4)), "rate": np.float32(rate), "shape": np.array(shape)}
-    return ol.Executor().run(program, feed, list(program.targets), scope=ol.Scope(), training=True)
+    return ol.Executor(interpret=interpret).run(program, feed, list(program.targets), scope=ol.Scope(), training=True)
 
 
 @pytest.mark.mission("F12", "C22")
-def test_an_attribute_may_be_a_variable_that_each_run_feeds():
+@pytest.mark.parametrize("interpret", [False, True])
+def test_an_attribute_may_be_a_variable_that_each_run_feeds(interpret):
     program = program_with_a_fed_rate_and_shape()
-    dropped, filled, reshaped = run(program, 0.0, [2, 6])
+    dropped, filled, reshaped = run(program, 0.0, [2, 6], interpret=interpret)
     assert np.array_equal(dropped, np.ones((3, 4)))
     assert np.array_equal(filled, np.full((2, 6), 2.0))
     assert reshaped.shape == (2, 6)
-    dropped, filled, reshaped = run(program, 1.0, [6, 2])
+    dropped, filled, reshaped = run(program, 1.0, [6, 2], interpret=interpret)
     assert np.array_equal(dropped, np.zeros((3, 4)))
     assert filled.shape == reshaped.shape == (6, 2)
 
 
+@pytest.mark.mission("F12")
 def test_what_an_attribute_reads_is_kept_by_pruning_and_by_the_file_and_the_text():
     program = program_with_a_fed_rate_and_shape()
     pruned = ol.prune(program, {"dropped": program.targets["dropped"]})
@@ -44,6 +46,7 @@ def test_what_an_attribute_reads_is_kept_by_pruning_and_by_the_file_and_the_text
         assert np.array_equal(run(copy, 0.5, [2, 6])[0], run(program, 0.5, [2, 6])[0])
 
 
+@pytest.mark.mission("F12")
 def test_an_attribute_may_be_computed_by_an_op():
     with ol.Program():
         x = ol.layer.data("x", shape=[2])
@@ -51,6 +54,7 @@ def test_an_attribute_may_be_computed_by_an_op():
         assert np.array_equal(ol.eval(doubled, {"x": np.array([[1, 2]], dtype="float32")}), [6.0, 6.0])
 
 
+@pytest.mark.mission("C22")
 def test_a_variable_of_another_type_is_refused():
     with ol.Program():
         rate = ol.layer.data("rate", shape=[3])
@@ -61,6 +65,7 @@ def test_a_variable_of_another_type_is_refused():
             ol.op.full(shape=x, value=0.0)
 
 
+@pytest.mark.mission("C22")
 def test_an_attribute_that_must_be_known_when_the_program_is_written_refuses_variables():
     with ol.Program():
         axis = ol.layer.data("axis", shape=[], batch=None, dtype="int64")

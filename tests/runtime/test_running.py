@@ -105,7 +105,7 @@ def test_shapes_are_inferred_with_unknown_sizes_and_again_with_those_of_a_miniba
     assert ol.infer_shape(program.main, ol.Scope())[w.name].shape == ("2*n", 5)
 
 
-@pytest.mark.mission("B44")
+@pytest.mark.mission("B44", "C15")
 def test_what_does_not_fit_its_declaration_is_refused_before_anything_runs():
     program = three_ops()
     with pytest.raises(ol.ShapeError, match=r'^"x" is declared float32\[n, 3\], yet is float32\[3, 2\]'):
@@ -163,7 +163,7 @@ def careless():
         ("flatten", ol.ShapeError, r"float32\[n, 3\], yet was computed as float32\[6\]"),
     ],
 )
-@pytest.mark.mission("B43")
+@pytest.mark.mission("B43", "C15")
 def test_what_an_op_computes_is_checked_against_what_was_inferred(careless, type, error, computed):
     with ol.Program() as program:
         y = careless.get(type)(ol.layer.data("x", shape=[3]), name="y")

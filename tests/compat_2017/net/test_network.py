@@ -47,6 +47,19 @@ def test_a_net_is_a_face_of_a_block_and_owns_no_variable():
     assert not any(isinstance(value, torch.Tensor) for value in vars(net).values())
 
 
+@pytest.mark.mission("B46")
+def test_a_net_of_a_program_is_its_main_block():
+    """What a net adds is in the block, what is written into the block is in the net; there is no copy to keep alike."""
+    net, cost = regression()
+    for other in (ol.Net(net.program), ol.Net(net.block)):
+        assert other.block is net.block is net.program.main
+        index = other.add_op("neg", {"x": cost})
+        assert net[index] is other[index] is net.block.ops[index]
+    assert len(net) == 6
+    net.add_backward_ops(cost)
+    assert list(ol.Net(net.program)) == net.block.ops
+
+
 @pytest.mark.mission("N2", "N16", "N15")
 def test_a_net_is_made_of_a_description_which_is_verified():
     net, cost = regression()
@@ -84,12 +97,14 @@ def test_adding_an_op_infers_its_shapes_and_returns_its_place():
         w = ol.layer.data("w", shape=[3, 2], batch=None)
     assert net.add_op("linear", {"x": "x", "w": w}, {"out": "h"}) == 0
     assert net.add_op("cast", {"x": "h"}, {"y": "p"}, {"dtype": "float32"}, name="top") == 1
-    desc = wire.OpDesc(type="relu", name="last")
+    desc = wire.OpDesc(type="softmax", name="last")
     desc.inputs.add(name="x", vars=["p"])
     desc.outputs.add(name="y", vars=["r"])
+    desc.attributes.add(name="axis", int=0)
     assert net.add_op(desc) == 2
+    assert net[2].attributes == {"axis": 0}
     assert net.add_op("concat", {"xs": ["h", "r"]}, attributes={"axis": 1}) == 3
-    assert [op.type for op in net] == ["linear", "cast", "relu", "concat"]
+    assert [op.type for op in net] == ["linear", "cast", "softmax", "concat"]
     assert [op.name for op in net] == ["", "top", "last", ""]
     assert net.block.var("r").type_text == "float32[n, 2]"
     assert net[3].writes[0].type_text == "float32[n, 4]"
