@@ -151,6 +151,10 @@ def test_a_tensor_without_a_name_takes_the_type_of_what_is_written_to_it():
         ol.cpp.operator("concat", read={"xs": [ol.layer.data("x", shape=[3])] * 2}, write={"y": accum}, axis=1)
         assert accum.type_text == "float32[n, 6]"
         ol.cpp.operator("relu", read={"x": accum}, write={"y": other})
+        wide, flag = ol.framework.tensor(), ol.framework.tensor()
+        ol.cpp.operator("cast", read={"x": accum}, write={"y": wide}, dtype="float64")
+        ol.cpp.operator("greater", read={"x": wide, "y": wide}, write={"z": flag})
+    assert [var.type_text for var in (wide, flag)] == ["float64[n, 6]", "bool[n, 6]"]
     assert "other" not in program.to_text(source=False)
     (value,) = ol.Executor().run(program, {"x": numpy.ones((1, 3), "float32")}, [other], scope=ol.Scope())
     assert value.tolist() == [[1] * 6]

@@ -40,7 +40,7 @@ def example(width=1):
         cond = ol.larger_than(ol.op.slice(x, axis=1, start=0, stop=1) if width > 1 else x, 15.0)
         ie = ol.ifelse()
         with ie.true_block():
-            d = x + y
+            d = ol.layer.add_scalar(x, y)
             ie.output(d, ol.layer.softmax(d))
         with ie.false_block():
             d = ol.layer.fc(z, width, name="fc")

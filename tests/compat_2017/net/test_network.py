@@ -49,7 +49,7 @@ def test_a_net_is_a_face_of_a_block_and_owns_no_variable():
 
 @pytest.mark.mission("B46")
 def test_a_net_of_a_program_is_its_main_block():
-    """What a net adds is in the block, what is written into the block is in the net; there is no copy to keep alike."""
+    """An op that a net adds is in the block, and one that is written into the block is in the net."""
     net, cost = regression()
     for other in (ol.Net(net.program), ol.Net(net.block)):
         assert other.block is net.block is net.program.main
