@@ -4,6 +4,7 @@ import numpy
 import pytest
 
 import oarlock as ol
+from oarlock.ir import Role
 from oarlock.proto import program_pb2 as wire
 from oarlock.registry import Catalogue, op_proto
 
@@ -65,6 +66,19 @@ def test_a_net_of_messages_is_the_program_that_python_writes():
     assert ol.content_hash(program) == ol.content_hash(expected)
 
 
+@pytest.mark.mission("F3")
+@pytest.mark.parametrize("role", Role)
+def test_the_role_and_the_name_in_a_message_are_those_of_the_op(role):
+    """Whatever the role: a metric measures too. What is appended next is forward again."""
+    with ol.Program() as program:
+        ol.layer.data("x", shape=[3])
+        op = ol.framework.create_operation(described("relu", inputs={"x": ["x"]}, outputs={"y": ["y"]}, name="it", role=int(role)))
+        after = ol.op.neg(op.writes[0]).op
+    assert (op.role, op.name, after.role) == (role, "it", Role.FORWARD)
+    assert program.main.find_op("it") is op
+    assert program.main.compile().ops[0].role == role
+
+
 def test_a_message_that_makes_no_sense_is_refused():
     with ol.Program() as program:
         ol.layer.data("x", shape=[3])
@@ -78,6 +92,8 @@ def test_a_message_that_makes_no_sense_is_refused():
         empty.attributes.add(name="dtype")
         with pytest.raises(ol.VerifyError, match='^cast: attribute "dtype" is not readable: it holds no value'):
             ol.framework.create_operation(empty)
+        with pytest.raises(ol.VerifyError, match="^relu: role 4 does not exist$"):
+            ol.framework.create_operation(described("relu", inputs={"x": ["x"]}, outputs={"y": ["y"]}, role=4))
         lost = described("recurrent", inputs={"sequences": ["x"]}, outputs={})
         lost.attributes.add(name="body", block=7)
         with pytest.raises(ol.VerifyError, match='^recurrent: attribute "body" is not readable'):

@@ -280,7 +280,7 @@ def test_what_is_not_declared_is_refused_and_what_is_declared_is_checked(program
         ol.Program.from_bytes(undeclared)
 
 
-@pytest.mark.mission("B39")
+@pytest.mark.mission("B39", "B44")
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -311,6 +311,7 @@ def test_the_objects_that_python_edits_are_the_only_ones(program):
     main = program.main
     y = ol.op.relu(main.var("x"), name="y")
     y.trainable = False
+    assert (main.compile().ops[0].type, "= relu(" in str(program)) == ("relu", True)
     main.ops[0].type = "tanh"
     assert main.compile().ops[0].type == "tanh"
     assert "y: float32[n, 3] = tanh(x=x)" in str(program)

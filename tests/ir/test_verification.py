@@ -70,6 +70,7 @@ def test_a_block_belongs_to_an_op():
     )
 
 
+@pytest.mark.mission("B53")
 def test_a_block_belongs_to_one_op_only():
     def change(program):
         program.blocks[0].ops.add().CopyFrom(program.blocks[0].ops[0])
@@ -77,6 +78,7 @@ def test_a_block_belongs_to_one_op_only():
     refuse(change, "main, op 4 (recurrent): it does not own block 1 (rnn_0.body)")
 
 
+@pytest.mark.mission("B53")
 def test_a_block_belongs_to_an_op_of_its_parent():
     def change(program):
         program.blocks[1].ops[0].attributes.add(name="body", block=1)
@@ -84,6 +86,7 @@ def test_a_block_belongs_to_an_op_of_its_parent():
     refuse(change, "main/rnn_0.body, op 0 (multiply): it does not own block 1 (rnn_0.body)")
 
 
+@pytest.mark.mission("B53")
 def test_an_op_owns_no_block_around_it():
     def change(program):
         program.blocks[1].ops[0].attributes.add(name="body", block=0)

@@ -776,7 +776,7 @@ def test_batch_norm_takes_its_batch_in_a_run_that_trains_and_else_what_it_has_se
     assert scope["norm.mean"].tolist() == mean.tolist() == [0.5, 10.0]
 
 
-@pytest.mark.mission("F21")
+@pytest.mark.mission("F21", "B44")
 @pytest.mark.parametrize("run", ["executor", "interpreter", "step", "net", "block"])
 def test_the_flag_of_a_run_decides_whether_updates_are_made_and_a_program_with_updates_trains_by_default(run):
     """And nothing is created by it: the ops are the same after every run. Without updates in the program, the default is not to train."""

@@ -24,7 +24,7 @@ def append_desc(block: Block, desc: wire.OpDesc, *, catalogue: Catalogue = stand
             attributes[item.name] = blocks[item.block] if item.WhichOneof("value") == "block" else read_attribute(item)
         except (KeyError, ValueError, IndexError) as error:
             raise VerifyError(f'{desc.type}: attribute "{item.name}" is not readable: {error}', op=desc.type) from error
-    if desc.role not in (0, 1, 2):
+    if desc.role not in tuple(Role):
         raise VerifyError(f"{desc.type}: role {desc.role} does not exist", op=desc.type)
     inputs = {slot.name: list(slot.vars) for slot in desc.inputs}
     outputs = {slot.name: list(slot.vars) for slot in desc.outputs}
