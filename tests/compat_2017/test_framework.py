@@ -69,7 +69,7 @@ def test_a_net_of_messages_is_the_program_that_python_writes():
 @pytest.mark.mission("F3")
 @pytest.mark.parametrize("role", Role)
 def test_the_role_and_the_name_in_a_message_are_those_of_the_op(role):
-    """Whatever the role: a metric measures too. What is appended next is forward again."""
+    """A metric measures too. An op that is appended next is forward again."""
     with ol.Program() as program:
         ol.layer.data("x", shape=[3])
         op = ol.framework.create_operation(described("relu", inputs={"x": ["x"]}, outputs={"y": ["y"]}, name="it", role=int(role)))

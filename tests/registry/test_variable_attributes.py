@@ -65,7 +65,7 @@ def test_a_variable_of_another_type_is_refused():
             ol.op.full(shape=x, value=0.0)
 
 
-@pytest.mark.mission("C22")
+@pytest.mark.mission("C22", "F12")
 def test_an_attribute_that_must_be_known_when_the_program_is_written_refuses_variables():
     with ol.Program():
         axis = ol.layer.data("axis", shape=[], batch=None, dtype="int64")

@@ -361,7 +361,7 @@ def test_get_refuses_another_type_and_an_empty_slot():
 
 @pytest.mark.mission("A17")
 def test_get_gives_the_value_to_who_asks_for_its_type_and_to_nobody_else():
-    """Whatever it holds. A bool is no int, a half no float, and asking changes nothing."""
+    """For each type that it may hold. A bool is no int, a half no float, and asking changes nothing."""
     scope = ol.Scope()
     values = {
         int: 3,
