@@ -32,7 +32,6 @@ def test_every_axis_of_every_input_of_every_operator_is_tried():
     assert {axis.operator for axis in every} >= set(OPERATORS) - without
 
 
-@pytest.mark.xfail(reason="issue 40: equalities of sizes that names do not prove are not checked in the run yet", strict=False)
 def test_no_size_that_does_not_fit_reaches_a_kernel(tally):
     assert [f"--trial {each.number} {each.name}: {each.kind}: {each.detail}" for each in tally.findings] == []
 
@@ -150,3 +149,15 @@ def test_a_changed_size_is_where_the_trial_says(source: str):
 def test_the_executors_are_the_five_ways_to_run_a_program():
     assert EXECUTORS == ("interpreter", "plan", "plan without passes", "limits", "prepared step")
     assert ol.Executor(poison=85).poison == 85
+
+
+@pytest.mark.parametrize("side", ["yes", "no"])
+@pytest.mark.parametrize("options", [{}, {"passes": ()}, {"interpret": True}], ids=str)
+def test_the_gradient_of_a_merge_refuses_as_many_rows_as_were_not_merged(side, options):
+    with ol.Program() as program:
+        condition, dy = ol.layer.data("condition", ["k"], "bool", batch=None), ol.layer.data("dy", ["k"], "float64", batch=None)
+        rows = {f"{side}_shape": ol.layer.data("rows", ["p"], "float64", batch=None)}
+        dx = OPERATORS[f"merge_d{side}"](condition=condition, dy=dy, **rows)
+    feed = {"condition": torch.tensor([True, False]), "dy": torch.ones(2, dtype=torch.float64), "rows": torch.zeros(2, dtype=torch.float64)}
+    with pytest.raises(ol.KernelError, match="1 row was merged from there, where the shape has 2"):
+        ol.Executor(**options).run(program, feed, [dx], scope=ol.Scope())

@@ -186,14 +186,22 @@ def require_each(condition, yes, no):
     require_equal_numbers(k, add(p, q), "condition has {} elements, where yes has {} rows and no has {}", k, p, q)
 
 
-@merge.gradient("yes")
+@merge.gradient("yes", checks_values=True)
 def merge_dyes(condition, yes_shape, dy):
-    return dy.index_select(0, _numbers(condition))
+    return _chosen(condition, yes_shape, dy)
 
 
-@merge.gradient("no")
+@merge.gradient("no", checks_values=True)
 def merge_dno(condition, no_shape, dy):
-    return dy.index_select(0, _numbers(condition.logical_not()))
+    return _chosen(condition.logical_not(), no_shape, dy)
+
+
+def _chosen(condition: torch.Tensor, shape: torch.Size, dy: torch.Tensor) -> torch.Tensor:
+    """The rows where the condition is true. Raises ValueError unless there are as many as the shape has."""
+    rows = _numbers(condition)
+    if len(rows) != shape[0]:
+        raise ValueError(f"{len(rows)} row{' was' if len(rows) == 1 else 's were'} merged from there, where the shape has {shape[0]}")
+    return dy.index_select(0, rows)
 
 
 @merge_dyes.gradient("dy")
