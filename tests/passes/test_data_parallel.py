@@ -181,3 +181,46 @@ def test_a_cost_is_whole_for_who_fetches_it_though_it_is_no_target():
 
     first, second = run_together(2, work)
     assert first == second
+
+
+def test_numbers_of_no_row_stay_when_they_are_gathered():
+    """The largest of an empty sequence is at -1; the gradient is not asked for, so the numbers are read by what no rule covers."""
+
+    def build() -> ol.Program:
+        with ol.Program(seed=0) as program:
+            x = ol.layer.data("x", [], dtype="float64", ragged=1)
+            (at,) = ol.op.sequence_max(x, x.block.splits_of(x.shape[0])).op.outputs["at"]
+            program.targets = {"at": ol.op.cumsum(at, axis=0)}
+        return program
+
+    batches = [[{"x": [[1.0, 3.0], []]}, {"x": [[], [2.0], []]}]]
+    require_equal(build, batches)
+
+
+def test_draws_of_a_batch_that_begins_later_are_those_of_one_process():
+    def build() -> ol.Program:
+        with ol.Program(seed=0) as program:
+            x = ol.layer.data("x", [8], dtype="float64")
+            ol.layer.data("y", [], dtype="int64")
+            program.targets = {"drawn": ol.layer.mean(ol.op.square(ol.op.dropout(x, 0.5, first_row=5)))}
+        return program
+
+    require_equal(build, batches_of(of_classes, SIZES))
+
+
+def test_the_mean_of_complex_numbers_keeps_their_imaginary_parts():
+    def build() -> ol.Program:
+        with ol.Program(seed=0) as program:
+            x = ol.layer.data("x", [8], dtype="float64")
+            ol.layer.data("y", [], dtype="int64")
+            program.targets = {"mean": ol.op.mean(ol.op.complex(x, ol.op.square(x)))}
+        return program
+
+    require_equal(build, batches_of(of_classes, SIZES))
+
+
+def test_a_program_that_asks_for_the_number_of_its_worker_is_refused():
+    with ol.Program() as program:
+        ol.layer.data("x", [2])
+        ol.op.worker_index()
+    assert refusal(program) == "the workers of this program exchange tensors already"

@@ -1,4 +1,4 @@
-"""Generated programs find what is broken: 73 faults, each a patch. `python -m generated.faults` applies them all, one at a time."""
+"""Generated programs find what is broken: 87 faults, each a patch. `python -m generated.faults` applies them all, one at a time."""
 
 import re
 import shutil
@@ -9,8 +9,8 @@ import pytest
 from generated.faults.catching import ROOT, Caught, catch
 from generated.faults.patching import FAULTS, Fault, PatchError, apply
 
-QUICK = ("B1-03", "B2-05", "B8-01", "B9-02")
-CLASSES = [f"B{number}" for number in range(1, 10)]
+QUICK = ("B1-03", "R1-05", "B2-05", "B8-01", "B9-02")
+CLASSES = [*(f"B{number}" for number in range(1, 10)), "R1"]
 
 
 @pytest.fixture
@@ -20,15 +20,15 @@ def source(tmp_path) -> Path:
     return tmp_path
 
 
-def test_there_are_seventy_three_in_all_nine_classes():
+def test_there_are_eighty_seven_in_all_ten_classes():
     counts = Counter(fault.kind for fault in FAULTS)
-    assert (sum(counts.values()), sorted(counts)) == (73, CLASSES)
+    assert (sum(counts.values()), sorted(counts)) == (87, CLASSES)
     assert min(counts.values()) >= 6
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_fault_says_its_class_and_in_a_sentence_what_is_broken(fault):
-    assert re.fullmatch(r"B[1-9]-[0-9]{2}-[a-z0-9-]+", fault.name)
+    assert re.fullmatch(r"[BR][1-9]-[0-9]{2}-[a-z0-9-]+", fault.name)
     assert fault.name.startswith(f"{fault.kind}-")
     assert re.fullmatch(r"[A-Za-z0-9].{20,}\.", fault.sentence)
 

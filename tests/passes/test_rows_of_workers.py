@@ -79,9 +79,23 @@ def twice_the_rows(x: ol.Var) -> ol.Var:
     return x + ol.layer.mean(sums_so_far(ol.layer.concat([x, ol.op.square(x)], axis=0)), axis=0)
 
 
+def pairs_in_two_parts(x: ol.Var) -> ol.Var:
+    """An axis of 4 * n elements: two parts of n rows of two elements."""
+    parts = ol.op.reshape(ol.op.transpose(ol.op.reshape(x, ("n", 2, 2)), (1, 0, 2)), ("4*n",))
+    whole = ol.op.reshape(sums_so_far(ol.op.tanh(parts)), (2, "n", 2))
+    return ol.op.reshape(ol.op.transpose(whole, (1, 0, 2)), ("n", 4))
+
+
+def the_last_size_is_found(x: ol.Var) -> ol.Var:
+    """A worker without rows has no elements to find it by."""
+    return ol.op.reshape(ol.op.reshape(x, ("n", 2, -1)), ("n", -1))
+
+
 @pytest.mark.parametrize(
     "write",
     [
+        pairs_in_two_parts,
+        the_last_size_is_found,
         divided_by_what_is_computed_whole,
         whole_in_a_branch,
         whole_again_in_a_gradient_block,

@@ -90,7 +90,7 @@ def _results(trial: Trial, values: Mapping[ol.Var, torch.Tensor], rows: Sequence
         symbol: sum(stop - start for start, stop in (spans if rows is None else [spans[row] for row in rows]))
         for symbol, spans in units.items()
     }
-    found = compute(trial.operator, Arguments(tensors, at_sizes(trial.layout.attributes, sizes)))
+    found = compute(trial.operator, Arguments(tensors, at_sizes(trial.attributes, sizes)))
     return {var: value for slot, vars in trial.op.outputs.items() for var, value in zip(vars, found[slot], strict=True)}
 
 

@@ -6,17 +6,19 @@ from functools import cache, cached_property
 from random import Random
 
 import torch
-from op.arguments import root
+from op.arguments import AnyCase, root, root_arguments
 
 import oarlock as ol
 from oarlock.ir.operation import Op
 from oarlock.ir.size import Size, divide, evaluate, names_in
 from oarlock.passes.parallel.analysis import Analysis
 from oarlock.passes.parallel.placement import PARTIAL, REPLICATED, Decision, Kind, Placement, sharded, splits
+from oarlock.passes.parallel.row_writing import with_known_sizes
+from oarlock.passes.rows import SHAPED
 from oarlock.registry import Operator, standard
 from oarlock.tensor.dtype import from_torch
 from oarlock.testing import takes_complex
-from row_law.giving import Given, Layout, Place, at_sizes, counts_rows, find_layouts, give, is_splits
+from row_law.giving import Given, Layout, Place, counts_rows, find_layouts, give, is_splits
 
 __all__ = ["Trial", "in_parts", "joined", "layouts_with_rows", "make", "rows_of_value"]
 
@@ -55,6 +57,11 @@ class Trial:
     @property
     def op(self) -> Op:
         return [op for op in self.program.main.ops if op.type == self.operator.type and not op.is_commit][-1]
+
+    @property
+    def attributes(self) -> dict[str, object]:
+        """The attributes that the op of a worker has: a number for a size of -1 where that is known."""
+        return {**self.layout.attributes, **({"shape": with_known_sizes(self.op)} if self.operator.type in SHAPED else {})}
 
     @cached_property
     def placed(self) -> dict[ol.Var, Placement]:
@@ -137,7 +144,7 @@ def make(operator: Operator, random: Random, target: tuple[str, int] | None = No
         return None
     layout = random.choice(layouts)
     count = random.choice((0, 1, 2, 3, 3, 4, 5)) if random.random() < 0.7 else 4
-    dtype = torch.complex128 if random.random() < 0.15 and _takes_complex(operator, layout) else torch.float64
+    dtype = torch.complex128 if random.random() < 0.15 and _takes_complex(root(operator), layout.structure.case) else torch.float64
     try:
         given = give(operator, layout.structure, count, random, random.choice((0.0, 0.02, 0.2)), dtype)
     except Exception:  # of a kernel that refuses so few rows, or such numbers
@@ -148,8 +155,9 @@ def make(operator: Operator, random: Random, target: tuple[str, int] | None = No
     return Trial(operator, layout, given, placements, list(range(count + 1)) if workers == count else cuts, random)
 
 
-def _takes_complex(operator: Operator, layout: Layout) -> bool:
-    return takes_complex(root(operator), dict(at_sizes(layout.structure.attributes, {"n": 2})), layout.structure.case)  # type: ignore[arg-type]
+@cache
+def _takes_complex(operator: Operator, case: AnyCase) -> bool:
+    return takes_complex(operator, dict(root_arguments(operator, case).attributes), case)  # type: ignore[arg-type]
 
 
 def _placement(layout: Layout, place: Place, given: Given, random: Random, target: tuple[str, int] | None) -> Placement:

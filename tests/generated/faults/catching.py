@@ -53,7 +53,8 @@ def catch(fault: Fault | None, root: Path, seed: int, count: int) -> Caught:
             apply(fault, copy)
         path = os.pathsep.join([str(copy / "src"), str(root / "tests")])
         environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-        command = [sys.executable, "-m", "generated.faults.noticing", str(seed), str(count), str(copy / "src")]
+        kind = "none" if fault is None else fault.kind
+        command = [sys.executable, "-m", "generated.faults.noticing", kind, str(seed), str(count), str(copy / "src")]
         done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         last = ([line for line in done.stderr.splitlines() if line[:1].strip()] or ["it said nothing"])[-1]  # what is indented explains it

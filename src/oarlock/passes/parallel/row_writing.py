@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.shape_rules import require_axes
@@ -20,7 +21,7 @@ from oarlock.passes.parallel.rules import EXACT
 if TYPE_CHECKING:
     from oarlock.passes.parallel.writing import Writing
 
-__all__ = ["ROW_WAYS"]
+__all__ = ["ROW_WAYS", "with_known_sizes"]
 
 
 def _elements(writing: "Writing", op: Op, var: Var, dtype: DType) -> Var:
@@ -76,6 +77,13 @@ def _random(writing: "Writing", op: Op) -> None:
     if op.type == "random_normal_like" and not op.attributes.get("all_rows"):
         op.attributes["all_rows"] = rows.total
     op.block.ops.append(op)
+
+
+def with_known_sizes(op: Op) -> Sizes:
+    """The shape that a reshape names, with a number for -1 where that is known: a worker without rows has no elements to find it by."""
+    shape: Sizes = op.attributes["shape"]  # type: ignore[assignment]
+    known = op.writes[0].shape or shape
+    return Sizes(size if item == -1 and isinstance(size, int) else item for item, size in zip(shape, known, strict=True))
 
 
 ROW_WAYS: dict[str, Callable[["Writing", Op], None]] = {

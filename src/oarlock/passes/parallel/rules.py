@@ -230,10 +230,9 @@ def _sums(op: Op, operator: Operator, placed: Mapping[Var, Place], data: list[Va
         fits = values in placed and numbers in placed and placed[values] == Place(placed[numbers].axis + at, placed[numbers].outer)  # type: ignore[operator]
         return bool(fits) and op.inputs["like"][0] not in placed
     if op.type in _BATCH_SUMS:
-        place = _common(placed, [var for slot in ("x", "dy") for var in op.inputs.get(slot, ())])
-        return (
-            place is not None and place.axis != _CHANNELS and set(rows) == {var for slot in ("x", "dy") for var in op.inputs.get(slot, ())}
-        )
+        images = {var for slot in ("x", "dy") for var in op.inputs.get(slot, ())}
+        place = _common(placed, images)
+        return place is not None and place.axis != _CHANNELS and set(rows) == images
     if set(operator.summed_outputs) != {slot.name for slot in operator.signature.outputs}:
         return False
     groups = {slot.leading_group for slot in operator.signature.inputs} - {None}

@@ -29,10 +29,11 @@ from oarlock.op.sequence import sequence_lengths
 from oarlock.passes.parallel.analysis import Analysis
 from oarlock.passes.parallel.parts import name_parts
 from oarlock.passes.parallel.placement import PARTIAL, REPLICATED, Kind, Placement, rows_of, sharded, share_of
-from oarlock.passes.parallel.row_writing import ROW_WAYS
+from oarlock.passes.parallel.row_writing import ROW_WAYS, with_known_sizes
 from oarlock.passes.parallel.rows_of_workers import RowsOfWorkers, free_name, written_into
 from oarlock.passes.parallel.share_writing import SHARE_WAYS
 from oarlock.passes.parallel.valid_rows import VALID_WAYS
+from oarlock.passes.rows import SHAPED
 from oarlock.registry.catalogue import standard
 from oarlock.registry.creator import append_op
 
@@ -117,6 +118,8 @@ class Writing:
             op.inputs = {slot: tuple(found.get(var, var) for var in vars) for slot, vars in op.inputs.items()}
             op.attributes = {name: found.get(value, value) if isinstance(value, Var) else value for name, value in op.attributes.items()}
             op.attributes = {**op.attributes, **decision.attributes}
+            if op.type in SHAPED:
+                op.attributes["shape"] = with_known_sizes(op)
             if decision.written:
                 self.ways[decision.written](self, op)
             else:
