@@ -1,5 +1,7 @@
 """The axis along which workers divide each input."""
 
+from types import SimpleNamespace
+
 import numpy
 import pytest
 from thread_workers import ThreadWorkers, run_together
@@ -8,6 +10,7 @@ import oarlock as ol
 from oarlock.passes import data_parallel
 from oarlock.passes.parallel.input_rows import placements_of_inputs
 from oarlock.passes.parallel.placement import Placement
+from oarlock.training.together import shared_by
 
 Inputs = dict[str, list]
 
@@ -77,6 +80,20 @@ def test_rows_that_are_not_clear_are_refused_by_the_name_of_the_input(inputs, me
         data_parallel(program_of(inputs))
     assert (raised.value.message, raised.value.hint) == (message, hint)
     assert '"x"' in raised.value.given[0] if raised.value.given else False
+
+
+@pytest.mark.parametrize("inputs", [{}, {"x": [3]}, {"x": ["2*n", 3]}, {"x": ["n+1"]}, {"x": [4, 3], "y": []}])
+def test_a_program_in_which_no_size_counts_rows_is_refused(inputs):
+    with pytest.raises(ol.ProgramError) as raised:
+        data_parallel(program_of(inputs))
+    assert raised.value.message == "no input of this program leads with rows, so workers have none of their own"
+
+
+def test_training_deals_the_first_axis_of_the_data_and_refuses_rows_along_another():
+    with pytest.raises(ol.ProgramError) as raised:
+        shared_by(SimpleNamespace(count=2), sequences("gru"))  # type: ignore[arg-type]
+    assert raised.value.message == 'the rows of "x" are along axis 1, and ol.train deals the first axis of the data to the workers'
+    assert raised.value.hint == "declare the input with its rows first, and let the program transpose it"
 
 
 def test_rows_that_no_input_has_are_refused():

@@ -31,7 +31,8 @@ def placements_of_inputs(program: Program, rows: str | None = None) -> dict[Var,
     placements: dict[Var, Placement] = {}
     for var in program.main.inputs:
         placements[var] = splits() if var in cutting else sharded() if var in ragged else _placement(var, counting)
-    if all(placement is REPLICATED for placement in placements.values()):
+    counted = [(var.shape or ())[placement.axis] for var, placement in placements.items() if placement.by_rows]
+    if not ragged and counting.isdisjoint(counted):  # such as 2*n, of which nothing tells n
         raise ProgramError(
             "no input of this program leads with rows, so workers have none of their own",
             location=here(),
