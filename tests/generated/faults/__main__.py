@@ -21,10 +21,11 @@ def main() -> int:
         parser.error(f"no fault is called {' or '.join(arguments.only)}")
     begun = time.monotonic()
     with copied() as root:
-        faithful = catch(None, root, arguments.seed, arguments.count)
-        if faithful.reason != f"no check of {arguments.count:,} programs fails":
-            print(f"without any fault: {faithful.programs}, {faithful.reason}")
-            return 2
+        for kind in sorted({"R1" if fault.kind == "R1" else "B1" for fault in faults}):  # which are checked otherwise
+            faithful = catch(None, root, arguments.seed, arguments.count, kind=kind)
+            if faithful.reason != f"no check of {arguments.count:,} programs fails":
+                print(f"without any fault: {faithful.programs}, {faithful.reason}")
+                return 2
         programs = []
         for fault, caught in catch_all(faults, root, arguments.seed, arguments.count):
             after = f"after {caught.programs:,}" if caught.programs is not None else "NOT CAUGHT"

@@ -41,10 +41,10 @@ def _copy(source: Path, target: Path, *names: str) -> None:
         shutil.copytree(source / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
 
 
-def catch(fault: Fault | None, root: Path, seed: int, count: int) -> Caught:
+def catch(fault: Fault | None, root: Path, seed: int, count: int, *, kind: str = "B1") -> Caught:
     """Check generated programs, in a process of its own, against a copy of `root` with a fault, or without, until one fails.
 
-    A process that ends otherwise than by a failing check has caught nothing. Raises PatchError where the fault does not apply.
+    The class of the fault says by which checks; `kind` where there is no fault. A process that ends otherwise than by a failing check has caught nothing. Raises PatchError where the fault does not apply.
     """
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
@@ -53,7 +53,7 @@ def catch(fault: Fault | None, root: Path, seed: int, count: int) -> Caught:
             apply(fault, copy)
         path = os.pathsep.join([str(copy / "src"), str(root / "tests")])
         environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-        kind = "none" if fault is None else fault.kind
+        kind = kind if fault is None else fault.kind
         command = [sys.executable, "-m", "generated.faults.noticing", kind, str(seed), str(count), str(copy / "src")]
         done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
