@@ -125,3 +125,12 @@ def test_programs_that_passes_write_are_legal(name):
     require_legal(program, standard)
     shard_optimizer(program, workers=2)
     require_legal(program, standard)
+
+
+def test_rows_along_the_second_axis_are_a_worker_s_own():
+    """Sequences of five steps that come time first: nothing leads with a symbol."""
+    with ol.Program() as program:
+        x = ol.layer.data("x", [5, "n", 3], batch=None)
+        ol.cond(ol.op.reduce_sum(x) > 0.0, lambda: ol.op.all_reduce([ol.op.reduce_sum(x)])[0], lambda: ol.op.reduce_sum(x))
+    with pytest.raises(ol.VerifyError, match="workers exchange tensors in its block"):
+        require_legal(program, standard)

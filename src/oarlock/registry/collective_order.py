@@ -1,7 +1,7 @@
 """The rule that all workers run the same exchanges: none stands where one worker may run it and another not.
 
-What is fed and leads with rows is taken to be a worker's own, as its number of rows is, unless the program divides parameters
-(`Var.sharding`): then all workers are fed the same, as they are whatever has no rows.
+What is fed and has a symbol among its sizes is taken to be a worker's own, as the first of these sizes is, unless the program divides
+parameters (`Var.sharding`): then all workers are fed the same, as they are whatever has no rows.
 """
 
 from collections.abc import Iterable
@@ -61,9 +61,10 @@ class _Search:
         self.own: set[Var] = {var for var in kept if var.sharding is not None}  # those that may be another on another worker
         self.own_sizes: set[str] = set()  # the names of sizes that may be
         if not self.own:
-            with_rows = [var for var in program.main.inputs if var.shape is None or (var.shape and isinstance(var.shape[0], str))]
-            self.own.update(with_rows)
-            self.own_sizes = {name for var in with_rows for name in names_in((var.shape or ("?",))[0])}
+            shapes = {var: ("?",) if var.shape is None else var.shape for var in program.main.inputs}
+            inputs = {var: [size for size in shape if isinstance(size, str)] for var, shape in shapes.items()}
+            self.own.update(var for var, sizes in inputs.items() if sizes)
+            self.own_sizes = {name for sizes in inputs.values() for name in names_in(sizes[0] if sizes else 1)}
 
     def run(self) -> None:
         self._settle(self.program.main)

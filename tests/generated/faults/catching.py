@@ -44,7 +44,8 @@ def _copy(source: Path, target: Path, *names: str) -> None:
 def catch(fault: Fault | None, root: Path, seed: int, count: int, *, kind: str = "B1") -> Caught:
     """Check generated programs, in a process of its own, against a copy of `root` with a fault, or without, until one fails.
 
-    The class of the fault says by which checks; `kind` where there is no fault. A process that ends otherwise than by a failing check has caught nothing. Raises PatchError where the fault does not apply.
+    The class of the fault says by which checks; `kind` where there is no fault. A process that ends otherwise than by a failing check has
+    caught nothing. Raises PatchError where the fault does not apply.
     """
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
