@@ -66,6 +66,18 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str | Path, str], None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def _variables_are_compared_by_identity() -> Iterator[None]:
+    """Fail where code of the package compares variables by `==`, or searches a list for one by `in`, in whatever test."""
+
+    def refuse(x: Var, y: object) -> bool:
+        raise AssertionError(f"code of the package compares {x!r} by == with {y!r:.80}; `is`, is_among and are_same find variables")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("oarlock.op.composed.equality.compare_identities", refuse)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
 def _no_terminal() -> Iterator[None]:
     """Printed text does not depend on the colours that the machine of the tests asks for."""
     with pytest.MonkeyPatch.context() as patch:

@@ -11,6 +11,7 @@ from reference_pages.source import header
 
 import oarlock
 from oarlock.ir.printer import format_declaration
+from oarlock.ir.var import is_among
 
 GIVEN = """\
 rows = ol.layer.data("rows", [8])                           # float32[n, 8]
@@ -90,7 +91,12 @@ def made_by(example: str) -> Iterator[str]:
         given = dict(names)
         exec(example, names)  # noqa: S102
     for name, value in names.items():
-        if isinstance(value, oarlock.Var) and given.get(name) is not value and value not in program.main.inputs and not value.parameter:
+        if (
+            isinstance(value, oarlock.Var)
+            and given.get(name) is not value
+            and not is_among(value, program.main.inputs)
+            and not value.parameter
+        ):
             yield f"{name}: {value.type_text}"
     made = [format_declaration(var) for var in program.persistables() if not var.name.startswith("@")]
     yield from made[:LISTED]

@@ -77,7 +77,7 @@ class _Writing:
                 self._branches(pool)
             self._ops(pool, self.random.randint(1, 6))
             leaves = [var for var in self.program.main.inputs if var.dtype.is_floating]
-            costs = [ol.op.reduce_sum(var * var) for var in pool[-4:] if var.dtype.is_floating and var not in leaves]
+            costs = [ol.op.reduce_sum(var * var) for var in pool[-4:] if var.dtype.is_floating and not any(var is leaf for leaf in leaves)]
             made = [var.name for op in self.program.main.ops for var in op.writes]
             wanted = self._gradients(costs, leaves)
         return Composition(self.program, self.feed, made, wanted)

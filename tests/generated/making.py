@@ -100,7 +100,7 @@ def _choose_targets(w: Writing) -> list[tuple[str, str | None]]:
 def _features(w: Writing, targets: Sequence[object]) -> set[str]:
     """The features that can be seen of a program when it is whole."""
     reads = Counter(var for op in walk(w.program.main) for var in dict.fromkeys(op.reads) if var.dtype.is_floating)
-    times = Counter({var: op.reads.count(var) for op in walk(w.program.main) for var in op.reads})
+    times = Counter({var: sum(read is var for read in op.reads) for op in walk(w.program.main) for var in op.reads})
     found = {f"{min(len(targets), 3)} targets", "control flow" if w.kinds or len(w.program.blocks) > 1 else "straight line"}
     found |= {"used 3 times or more"} if any(count >= 3 for count in reads.values()) else set()
     found |= {"twice in one op"} if any(count >= 2 for count in times.values()) else set()

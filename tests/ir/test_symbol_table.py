@@ -406,7 +406,7 @@ def test_readers_and_writers_are_computed_from_the_block():
         cost = ol.layer.mean(y * y)
         ol.optimizer.SGD().minimize(cost)
     assert [op.type for op in y.readers] == ["multiply", "multiply", "multiply"]  # the gradients with respect to each side multiply too
-    assert weight.writers == [op for op in program.main.tail if op.writes == (weight,)]
+    assert weight.writers == [op for op in program.main.tail if op.writes[0] is weight]
     program.main.keep(program.main.ops[:1])
     assert [op.type for op in y.readers] == []
 

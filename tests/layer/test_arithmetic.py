@@ -130,13 +130,3 @@ def test_what_is_no_number_does_not_combine(other):
             with pytest.raises(ol.ArgumentError, match=r'^"x" and .* do not combine; numbers and variables do'):
                 build()
         assert program.main.ops == []
-
-
-def test_equality_is_identity_so_that_variables_are_keys():
-    with ol.Program():
-        x, y = ol.layer.data("x", shape=[2]), ol.layer.data("y", shape=[2])
-    assert x == x
-    assert x != y
-    assert {x: 1, y: 2}[x] == 1
-    assert y in [x, y]
-    assert numpy.array_equal(value_of(lambda x, y: ol.op.equal(x, y)), X == Y)

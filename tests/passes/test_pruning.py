@@ -199,7 +199,7 @@ def test_a_branch_keeps_the_value_that_tells_whether_it_ran():
         for op in walk(kept.main)
         if op.type == "conditional_block"
         for inner, outer in zip(op.attributes["body"].inputs, op.inputs["values"], strict=True)
-        if inner not in {var for each in op.attributes["body"].ops for var in each.reads} and inner not in op.attributes["body"].outputs
+        if inner not in {*op.attributes["body"].outputs, *(var for each in op.attributes["body"].ops for var in each.reads)}
     ]
     returned = {var.shape[0] for op in walk(kept.main) if op.type == "conditional_block" for var in op.outputs["outputs"]}
     assert unread

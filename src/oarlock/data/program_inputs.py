@@ -9,7 +9,7 @@ from oarlock.data.conversion import convert
 from oarlock.errors import FeedError
 from oarlock.ir.program import Program
 from oarlock.ir.size import names_in
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.value import describe_value
 from oarlock.suggestions import list_names
@@ -96,9 +96,9 @@ def require_columns(program: Program, names: list[str]) -> None:
     cuts = {splits for var, levels in every.items() if var.name in names for splits in levels}
     fed = [var for var in program.main.inputs if var.name in names or var in cuts]
     symbols = {name for var in fed for size in (var.shape or ())[:1] for name in names_in(size)}
-    missing = [var for var in program.main.inputs if var not in fed and not _stands_alone(var, symbols)]
+    missing = [var for var in program.main.inputs if not is_among(var, fed) and not _stands_alone(var, symbols)]
     if missing:
-        lacks = next((var for var, levels in every.items() if missing[0] in levels), missing[0])
+        lacks = next((var for var, levels in every.items() if is_among(missing[0], levels)), missing[0])
         raise FeedError(
             f'the data set has no "{lacks.name}"',
             location=lacks.location,

@@ -60,6 +60,9 @@ class AttachedToVar:
         """Where both are true; of integers, the bits that both have."""
     __array_ufunc__: None
 
+    def __eq__(self, other: object) -> Var:
+        """Where both have the same value, element by element: bool. False beside None, text and other objects that have no values."""
+
     def __floordiv__(self, other: Var | complex) -> Var:
         """floor_divide(x: real[*#s], y: real[*#s]) -> z: real[*#s]
 
@@ -122,6 +125,9 @@ class AttachedToVar:
 
         ``z = x * y``, element by element.
         """
+
+    def __ne__(self, other: object) -> Var:
+        """Where the values differ, element by element: bool. True beside None, text and other objects that have no values."""
 
     def __neg__(self) -> Var:
         """neg(x: number[*b]) -> y: number[*b]

@@ -13,7 +13,7 @@ from oarlock.ir.operation import Op, Role
 from oarlock.ir.sharding import Sharding
 from oarlock.ir.size import Shape, Size
 from oarlock.ir.update_settings import AS_OTHERS, UpdateSettings
-from oarlock.ir.var import Initializer, Var
+from oarlock.ir.var import Initializer, Var, is_among
 from oarlock.old_names import OLD_VARIABLE_KEYWORDS, takes_old_keywords
 from oarlock.proto import program_pb2 as wire
 from oarlock.suggestions import did_you_mean, list_names
@@ -116,7 +116,7 @@ class Block(AttachedToBlock):
     def listed_vars(self) -> list[str]:
         """The names of the variables here, as people ask for them: what forward ops compute, the last first; what is given; the rest."""
         computed = [name for name, var in self.vars.items() if var.op is not None and var.op.role is Role.FORWARD and "@" not in name]
-        given = [name for name, var in self.vars.items() if var.parameter or var in self.inputs]
+        given = [name for name, var in self.vars.items() if var.parameter or is_among(var, self.inputs)]
         return list(dict.fromkeys([*reversed(computed), *given, *self.vars]))
 
     def seen(self, var: Var) -> Var:
@@ -308,7 +308,7 @@ class Block(AttachedToBlock):
                 location=here(),
                 contract="a step writes persistable variables of the main block only, after every other op",
             )
-        if any(var in op.writes for op in self.tail):
+        if any(is_among(var, op.writes) for op in self.tail):
             raise ProgramError(f'"{var.name}" is updated twice in one step', location=here())
         if value.dtype is not var.dtype or value.shape != var.shape:
             error = DTypeError if value.dtype is not var.dtype else ShapeError

@@ -10,7 +10,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.printer import format_declaration, format_op, format_sharding
 from oarlock.ir.program import Program
-from oarlock.ir.var import HeldValue, Var
+from oarlock.ir.var import HeldValue, Var, are_same
 
 __all__ = ["Difference", "diff_programs"]
 
@@ -207,7 +207,7 @@ def _diff_ops(left: Op, right: Op, matched: dict[Var, Var]) -> Iterator[str]:
     given, taken = _arguments(left), _arguments(right)
     for slot in dict.fromkeys([*given, *taken]):
         old, new = given.get(slot, ()), taken.get(slot, ())
-        if [matched.get(var, var) for var in old] != list(new):
+        if not are_same([matched.get(var, var) for var in old], new):
             yield f"{slot}: {_names(old)} became {_names(new)}"
     types = [var.type_text for var in left.writes], [var.type_text for var in right.writes]
     if types[0] != types[1]:
@@ -222,7 +222,7 @@ def _diff_ops(left: Op, right: Op, matched: dict[Var, Var]) -> Iterator[str]:
 
 
 def _diff_outputs(before: Block, after: Block, matched: dict[Var, Var]) -> Iterator[Difference]:
-    if [matched.get(var, var) for var in before.outputs] != after.outputs:
+    if not are_same([matched.get(var, var) for var in before.outputs], after.outputs):
         yield Difference("changed", after.path, "outputs", (f"{_names(before.outputs)} became {_names(after.outputs)}",))
 
 

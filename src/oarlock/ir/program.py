@@ -15,7 +15,7 @@ from oarlock.ir.location import Location
 from oarlock.ir.names import COUNTER
 from oarlock.ir.operation import Role
 from oarlock.ir.size import Shape, Size, add, names_in
-from oarlock.ir.var import Initializer, Var
+from oarlock.ir.var import Initializer, Var, is_among
 
 __all__ = ["Program", "Training"]
 
@@ -177,7 +177,7 @@ class Program:
         for var in self.main.inputs if cuts else ():
             levels: list[Var] = []
             splits = cuts.get(var.shape[0]) if var.shape and var.row_splits_of is None else None
-            while splits is not None and splits.shape and splits not in levels and len(levels) < _MAX_LEVELS:
+            while splits is not None and splits.shape and not is_among(splits, levels) and len(levels) < _MAX_LEVELS:
                 levels.insert(0, splits)
                 splits = cuts.get(add(splits.shape[0], -1))
             if levels:

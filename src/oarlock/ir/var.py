@@ -1,5 +1,6 @@
 """Var: what a program says about one value. It holds no data; a scope does."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from oarlock.ir.block import Block
     from oarlock.ir.operation import Op
 
-__all__ = ["HeldValue", "Initializer", "Var"]
+__all__ = ["HeldValue", "Initializer", "Var", "are_same", "is_among"]
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,11 @@ class HeldValue(Initializer):
 class Var(AttachedToVar):
     """A variable of a block: its name, dtype, shape and flags.
 
-    Two Vars are the same variable only if they are the same object; `==` never compares values
-    (`ol.op.equal` does). `op` is the op that defines it, None for an input or a persistable variable. Row splits say in
-    `row_splits_of` names the dimension that they cut into rows: `Block.splits_of` finds them by it. `update_settings` is what is particular
-    to the updates of a parameter; optimizers read it. `sharding` says how workers divide the value of a persistable variable, if they do;
-    `place` is the number of the place, of those that a run is given, at which its value lies.
+    `==` compares values, as `ol.op.equal` does: it gives a variable of bools. Two Vars are the same variable only if they are the same
+    object, `x is y`, as sets and dicts take them. `op` is the op that defines it, None for an input or a persistable variable. Row splits
+    name in `row_splits_of` the dimension that they cut into rows: `Block.splits_of` finds them by it. `update_settings` is what is
+    particular to the updates of a parameter; optimizers read it. `sharding` says how workers divide the value of a persistable variable,
+    if they do; `place` is the number of the place, of those that a run is given, at which its value lies.
     """
 
     __slots__ = (
@@ -148,14 +149,14 @@ class Var(AttachedToVar):
         """The ops that read it, of its block and of the blocks inside, in program order. Computed when asked for."""
         from oarlock.ir.traversal import walk
 
-        return [op for op in walk(self.block) if self in op.reads]
+        return [op for op in walk(self.block) if is_among(self, op.reads)]
 
     @property
     def writers(self) -> "list[Op]":
         """The ops that write it: the one that defines it; of a persistable variable, the one that commits. As `readers`."""
         from oarlock.ir.traversal import walk
 
-        return [op for op in walk(self.block) if self in op.writes]
+        return [op for op in walk(self.block) if is_among(self, op.writes)]
 
     if not TYPE_CHECKING:  # which would take every name for one that there is
 
@@ -168,7 +169,7 @@ class Var(AttachedToVar):
             kind = "parameter; created"
         elif self.persistable:
             kind = "persistable; created"
-        elif self in self.block.inputs:
+        elif is_among(self, self.block.inputs):
             kind = "fed; declared" if self.block.parent is None else "handed in; declared"
         else:
             kind = f"from {self.op.type}" if self.op else "declared"
@@ -178,10 +179,24 @@ class Var(AttachedToVar):
     def __repr__(self) -> str:
         return f"<Var {self.path} {self.type_text}>"
 
+    __hash__ = object.__hash__  # type: ignore[assignment]  # `==`, which a file of a higher floor attaches, compares values
+
     def __bool__(self) -> bool:
+        compared = self.op is not None and self.op.type in ("equal", "not_equal")
         raise ArgumentError(
             f'"{self.name}" has no value while the program is being written, so Python cannot branch on it',
             location=here(),
             given=[self.describe()],
-            hint="ol.cond chooses by one bool, ol.ifelse for each row, ol.while_loop repeats",
+            hint="ol.cond chooses by one bool, ol.ifelse for each row, ol.while_loop repeats"
+            + ("; `x is y` asks whether two variables are one" if compared else ""),
         )
+
+
+def is_among(var: Var, vars: Iterable[Var]) -> bool:
+    """Whether a variable is one of several. Python's `in` would compare the values of those in a list or a tuple."""
+    return any(var is other for other in vars)
+
+
+def are_same(vars: Sequence[Var], others: Sequence[Var]) -> bool:
+    """Whether two sequences have the same variables in the same order. Python's `==` would compare their values."""
+    return len(vars) == len(others) and all(var is other for var, other in zip(vars, others, strict=True))

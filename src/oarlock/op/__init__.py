@@ -73,7 +73,7 @@ from oarlock.op import (
     trigonometry,
     unary,
 )
-from oarlock.op.composed import arithmetic
+from oarlock.op.composed import arithmetic, equality
 from oarlock.op.control import conditional, loop_gradient, recurrent_loop, while_loop
 from oarlock.registry.catalogue import standard
 from oarlock.registry.checked_call import publish
@@ -106,6 +106,7 @@ __all__ = [
     "cumulative",
     "dtype_conversion",
     "elementwise",
+    "equality",
     "extremes",
     "fused",
     "group_normalization",

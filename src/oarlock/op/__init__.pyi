@@ -75,6 +75,7 @@ from oarlock.op import told_shape as told_shape
 from oarlock.op import trigonometry as trigonometry
 from oarlock.op import unary as unary
 from oarlock.op.composed import arithmetic as arithmetic
+from oarlock.op.composed import equality as equality
 from oarlock.op.composed.activations import prelu as prelu
 from oarlock.op.composed.activations import relu6 as relu6
 from oarlock.op.composed.activations import selu as selu

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from oarlock.errors import ArgumentError, ProgramError
 from oarlock.ir.block import Block
 from oarlock.ir.location import here
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.optimizer.clipping import Clip, clipped
 from oarlock.optimizer.optimizer import Optimizer
 from oarlock.optimizer.row_step import Gradients
@@ -72,7 +72,7 @@ class Groups(Optimizer):
                     location=here(),
                     given=[parameter.describe() for parameter in parameters[:8]],
                 )
-            left = [parameter for parameter in left if parameter not in chosen]
+            left = [parameter for parameter in left if not is_among(parameter, chosen)]
             divided.append((optimizer, chosen))
         if left and self.otherwise is None:
             raise ProgramError(

@@ -10,7 +10,7 @@ from oarlock.ir.location import here
 from oarlock.ir.names import COUNTER, next_name
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.substitution import replace_reads
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.op.choice import where
 from oarlock.op.comparison import equal
 from oarlock.op.composed.arithmetic import constant_like
@@ -108,7 +108,7 @@ class LossScaling(Optimizer):
 def _replace(ops: Sequence[Op], count: Var, counts: Mapping[Var, Var]) -> None:
     """Let updates and schedules count the updates that were made, rather than all steps; the op that gives `count` does count those."""
     for op in ops:
-        if count not in op.writes:
+        if not is_among(count, op.writes):
             op.inputs = {slot: tuple(counts.get(var, var) for var in vars) for slot, vars in op.inputs.items()}
             for block in op.blocks:
                 replace_reads(block, counts)

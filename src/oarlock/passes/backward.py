@@ -17,7 +17,7 @@ from oarlock.ir.rollback import restored_on_error
 from oarlock.ir.row_gradient import RowGradient
 from oarlock.ir.size import Shape, Size, add, multiply, solve
 from oarlock.ir.traversal import needed_ops
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.ir.verification import verify_ownership
 from oarlock.op.composed.row_gradients import as_table, joined
 from oarlock.op.creation import full_like
@@ -175,7 +175,7 @@ class _Differentiation:
         self.into = into
         self.wanted = wanted
         self.read = read
-        self.tables = tables  # those whose gradient is wanted by rows
+        self.tables = set(tables)  # those whose gradient is wanted by rows
         self.rows: dict[Var, list[RowGradient]] = {}
         self.active = _reach(ops, set(wanted))
         self.arrived: dict[Var, list[Var]] = {}
@@ -265,7 +265,7 @@ class _Differentiation:
             if rule is None:
                 raise GradientError(
                     f'"{op.type}" has no gradient with respect to {slot}, which leads to '
-                    + ", ".join(f'"{var.name}"' for var in self.wanted if var in _sources(self.ops, vars, self.wanted)),
+                    + ", ".join(f'"{var.name}"' for var in self.wanted if is_among(var, _sources(self.ops, vars, self.wanted))),
                     location=op.location,
                     given=[var.describe() for var in vars],
                     hint=f'declare it with `@{op.type}.gradient("{slot}")`, or mark the value stop_gradient',

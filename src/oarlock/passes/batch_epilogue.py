@@ -5,7 +5,7 @@ from math import prod
 
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.op.control.layout import Layout
 from oarlock.passes.loops import StackedNames, attributes_outside, copy_op, loops_in, outside_shape, sums_rows
 from oarlock.passes.rewriter import declare
@@ -77,7 +77,7 @@ def _is_only_in(pairs: list[tuple[Var, Var]], others: list[tuple[Var, Var]], op:
     if not returned.issuperset(op.writes):
         return False
     read = {inner for inner, _ in others} | {each.following for each in layout.carried}
-    return read.isdisjoint(op.writes) and not any(var in op.writes for other in layout.body.ops for var in other.reads)
+    return read.isdisjoint(op.writes) and not any(is_among(var, op.writes) for other in layout.body.ops for var in other.reads)
 
 
 def _split_sum(op: Op, layout: Layout, position: int) -> None:
@@ -89,7 +89,7 @@ def _split_sum(op: Op, layout: Layout, position: int) -> None:
             block.new_var(block.program.unique(f"{pair[1].name.partition('@')[0]}@TERM"), result.dtype, result.shape)
             for _ in op.inputs["xs"]
         ]
-        layout.summed.remove(pair)
+        layout.summed = [each for each in layout.summed if each is not pair]
         layout.summed += zip(op.inputs["xs"], terms, strict=True)
         for term in terms:
             term.op = layout.op
@@ -140,7 +140,7 @@ def _take_parts(op: Op, layout: Layout, position: int, names: set[str], attribut
             slice_ = Op(block, "slice", {"x": (whole,)}, outputs, where, role=op.role, location=op.location)
             block.ops.insert(position, slice_)
             pair[1].op = slice_
-            kept.remove(pair)
+            kept = [each for each in kept if each is not pair]
             taken += 1
         start += size  # type: ignore[operator]
     layout.stacked = kept
@@ -175,7 +175,8 @@ def _move(
     """
     block = layout.op.block
     inside = [var for var in dict.fromkeys(op.reads) if var.block is layout.body]
-    whole = {inner: outer for inner, outer in (*layout.steps, *layout.stacked) if inner in inside}  # the others mean the same outside
+    # What is not among these means the same outside.
+    whole = {inner: outer for inner, outer in (*layout.steps, *layout.stacked) if is_among(inner, inside)}
     shapes = {var: outside_shape(layout, var, names) for var in (*inside, *(op.writes if stays else ()))}
     if None in shapes.values() or not _recomputed(layout).isdisjoint(var for var in inside if var not in whole):
         return 0
@@ -191,7 +192,7 @@ def _move(
         slot: tuple(results[var][0] if results[var] else declare(var, shapes[var], "STACK", block) for var in vars)
         for slot, vars in op.outputs.items()
     }
-    pairs[:] = [pair for pair in pairs if pair[0] not in op.writes]
+    pairs[:] = [pair for pair in pairs if not is_among(pair[0], op.writes)]
     copy_op(op, block, position, whole, outputs, attributes)
     if not stays:
         layout.body.ops.remove(op)

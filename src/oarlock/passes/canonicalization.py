@@ -6,7 +6,7 @@ from oarlock.ir.attribute import Sizes
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.shape_rules import range_within
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, are_same, is_among
 from oarlock.passes.rewriter import declare, is_elementwise, rewrite, sees
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
@@ -64,7 +64,7 @@ class _Simplification:
         """Let `op` read `vars` in a slot; False where its block does not see them."""
         if not all(sees(op.block, var) for var in vars):
             return False
-        if op.inputs[slot] != vars:
+        if not are_same(op.inputs[slot], vars):
             op.inputs = {**op.inputs, slot: vars}
             self.count += 1
         return True
@@ -155,7 +155,7 @@ class _Simplification:
 
     def same(self, op: Op) -> Var | None:
         """The value that stands on both sides of a condition."""
-        return op.inputs["x"][0] if op.inputs["x"] == op.inputs["y"] else None
+        return op.inputs["x"][0] if are_same(op.inputs["x"], op.inputs["y"]) else None
 
     def undone(self, op: Op) -> Var | None:
         """The operand that is negated twice."""
@@ -197,7 +197,7 @@ def _rows_of(var: Var, operator: Operator) -> list[Var]:
         return {slot.name for slot in slots if len(slot.axes) == 1 and slot.leading_group == group}  # type: ignore[arg-type]
 
     outputs, inputs = of_rows(operator.signature.outputs), of_rows(operator.signature.inputs)
-    given = any(var in vars for slot, vars in op.outputs.items() if slot in outputs)
+    given = any(is_among(var, vars) for slot, vars in op.outputs.items() if slot in outputs)
     return [read for slot, vars in op.inputs.items() if slot in inputs for read in vars] if given else []
 
 

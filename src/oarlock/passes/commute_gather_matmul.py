@@ -6,7 +6,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.traversal import walk
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, are_same, is_among
 from oarlock.registry.catalogue import Catalogue, standard
 
 __all__ = ["commute_gather_matmul"]
@@ -105,9 +105,9 @@ class _Lookup:
         for scatter in scatters:
             (values,) = scatter.inputs["values"]
             made = values.op
-            if scatter.inputs["like"] != (self.table,) or made is None or made.type != "linear_dx" or made.block is not self.block:
+            if scatter.inputs["like"][0] is not self.table or made is None or made.type != "linear_dx" or made.block is not self.block:
                 continue
-            if values in self.readers.wanted or self.readers.of(values) != [scatter] or scatter.inputs["rows"] != (self.rows,):
+            if values in self.readers.wanted or self.readers.of(values) != [scatter] or scatter.inputs["rows"][0] is not self.rows:
                 continue
             if self._is_left_to_an_update(scatter):
                 continue
@@ -141,11 +141,11 @@ class _Lookup:
         return len(products) + len(gradients)
 
     def _multiplies(self, op: Op) -> bool:
-        return op.block is self.block and op.inputs["x"] == (self.taken,) and op.reads.count(self.taken) == 1
+        return op.block is self.block and are_same(op.inputs["x"], (self.taken,)) and sum(var is self.taken for var in op.reads) == 1
 
     def _reads_shape(self, op: Op) -> bool:
         """Whether `op` reads only the shape of what is taken."""
-        read = {slot for slot, vars in op.inputs.items() if self.taken in vars}
+        read = {slot for slot, vars in op.inputs.items() if is_among(self.taken, vars)}
         return read <= {slot.name for slot in self.catalogue.get(op.type).signature.inputs if slot.shape_only}
 
     def _is_there(self, product: Op) -> bool:

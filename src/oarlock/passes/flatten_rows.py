@@ -8,7 +8,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.size import Shape, product
 from oarlock.ir.traversal import inner_blocks
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.passes.fusion.terms import Readers
 from oarlock.passes.rewriter import declare, is_elementwise, is_pure, new_op
 from oarlock.registry.catalogue import Catalogue, standard
@@ -161,7 +161,7 @@ class _Rows:
             if var in made:
                 continue
             made[var] = declare(var, _flat(var.shape or ()), "ROWS", self.block)
-            if var in op.writes:
+            if is_among(var, op.writes):
                 after.append(new_op(op, "reshape", {"x": made[var]}, {"y": var}, self.catalogue, {"shape": Sizes(var.shape or ())}))
             else:
                 shape = Sizes(made[var].shape or ())

@@ -2,7 +2,7 @@
 
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.op.control.layout import Carried, Layout
 from oarlock.passes.canonicalization import number_of
 from oarlock.passes.fusion.terms import FUSED, OPERANDS
@@ -50,7 +50,7 @@ def _rotate(loop: Op, counts: dict[Var, int], catalogue: Catalogue) -> int:
             continue
         (rows,) = product.inputs[_ROWS[product.type]]
         (matrix,) = (var for slot in OPERANDS[product.type] if slot != _ROWS[product.type] for var in product.inputs[slot])
-        reader = next((op for op in layout.body.ops if each.inside in op.reads), None)
+        reader = next((op for op in layout.body.ops if is_among(each.inside, op.reads)), None)
         if rows not in made or matrix.block is layout.body or number_of(each.initial) != 0.0:
             continue
         if reader is None or reader.type not in ("add", "sum") or reader.writes[0].shape != each.inside.shape:

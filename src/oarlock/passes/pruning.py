@@ -1,6 +1,7 @@
 """Pruning: the ops that the targets need, and no others."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import overload
 
 from oarlock.errors import ArgumentError, ProgramError, UndefinedVarError
@@ -182,7 +183,7 @@ def _clean(block: Block, wanted: set[Var]) -> None:
     block.keep(kept[::-1])
 
 
-def _alive(layout: Layout, wanted: Collection[Var]) -> list[Carried]:
+def _alive(layout: Layout, wanted: AbstractSet[Var]) -> list[Carried]:
     """The memories that are wanted after the last trip, or that what is returned depends on."""
     returned = {inner for inner, _ in (*layout.stacked, *layout.summed)} | {layout.condition}
     alive = [each for each in layout.carried if each.final in wanted]
@@ -212,7 +213,7 @@ def _shrink(layout: Layout, wanted: set[Var]) -> None:
     needed = [pair for pair in layout.steps if pair[0] in read]
     if not needed and "sequences" in layout.op.inputs:
         needed = layout.steps[:1]  # by which a loop counts its trips
-    if "splits" in layout.op.inputs and layout.steps[0] not in needed:
+    if "splits" in layout.op.inputs and (not needed or needed[0] is not layout.steps[0]):
         needed.insert(0, layout.steps[0])  # which tells the rows that have a step
     layout.steps = _with_told_sizes(layout, needed)
     layout.write()

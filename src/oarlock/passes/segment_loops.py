@@ -8,7 +8,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.size import Shape
 from oarlock.ir.substitution import replace_reads
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, are_same, is_among
 from oarlock.op.control.layout import Carried, Layout
 from oarlock.passes.loops import StackedNames, loops_in, outside_shape
 from oarlock.passes.rewriter import declare
@@ -160,11 +160,11 @@ class _Cut:
         wanted = {*self.program.targets.values(), *self.around.outputs}
         found: dict[Var, Op] = {}
         for _, stack in self.layout.stacked:
-            readers = [op for op in later if stack in op.reads]
+            readers = [op for op in later if is_among(stack, op.reads)]
             if len(readers) != 1 or stack in wanted or readers[0].type != "scatter_add" or readers[0].attributes:
                 continue
             inputs = readers[0].inputs
-            if inputs["values"] == (stack,) and (inputs["like"], inputs["rows"]) in lookups:
+            if are_same(inputs["values"], (stack,)) and (inputs["like"], inputs["rows"]) in lookups:
                 found[stack] = readers[0]
         return found
 

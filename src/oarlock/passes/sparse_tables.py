@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from oarlock.ir.location import warn_here
 from oarlock.ir.operation import Op
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, are_same
 from oarlock.registry.catalogue import standard
 
 __all__ = ["find_sparse_tables", "is_lookup"]
@@ -33,7 +33,9 @@ def find_sparse_tables(ops: Sequence[Op], variables: Sequence[Var]) -> set[Var]:
 
 def is_lookup(op: Op, table: Var) -> bool:
     """Whether an op takes rows of `table` and reads it in no other way."""
-    return op.type == "gather" and op.reads.count(table) == 1 and op.inputs["x"] == (table,) and op.attributes.get("axis", 0) == 0
+    if op.type != "gather" or sum(read is table for read in op.reads) != 1:
+        return False
+    return are_same(op.inputs["x"], (table,)) and op.attributes.get("axis", 0) == 0
 
 
 def _reads(ops: Sequence[Op], tables: set[Var]) -> Iterator[tuple[Op, Var]]:

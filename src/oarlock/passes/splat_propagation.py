@@ -122,10 +122,11 @@ class _Scalars:
         (result,) = op.writes
         if not any(var.shape == result.shape and var not in self.number for var in op.reads):
             return
-        numbers = {var: number for var, number in ((var, self._number(var, op)) for var in op.reads) if number is not None}
-        inputs = {slot: tuple(numbers.get(var, var) for var in vars) for slot, vars in op.inputs.items()}
-        if inputs != op.inputs:
-            op.inputs = inputs
+        numbers = {
+            var: number for var, number in ((var, self._number(var, op)) for var in op.reads) if number is not None and number is not var
+        }
+        if numbers:
+            op.inputs = {slot: tuple(numbers.get(var, var) for var in vars) for slot, vars in op.inputs.items()}
             self.count += 1
 
     # Factors in a row

@@ -9,8 +9,9 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
 from oarlock.ir.operation import Op
+from oarlock.ir.python_number import is_bool
 from oarlock.ir.rollback import undone_on_error
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.old_names import OLD_KEYWORDS, OLD_OPERATORS, renamed, renamed_keywords
 from oarlock.registry.call_signature import format_call, given_attributes, spread_numbers, told_slot
 from oarlock.registry.catalogue import Catalogue, standard
@@ -66,7 +67,7 @@ def append_op(
         if not slot.variadic and len(given.get(slot.name, (None,))) != 1:
             raise _refuse(operator, f'input slot "{slot.name}" takes one variable, not {len(given[slot.name])}')
     for var in (var for vars in given.values() for var in vars):
-        if var.shape is None and var.op is None and not var.persistable and var not in var.block.inputs:
+        if var.shape is None and var.op is None and not var.persistable and not is_among(var, var.block.inputs):
             raise UndefinedVarError(
                 f'{type}: it reads "{var.name}" before an op writes it',
                 location=here(),
@@ -314,6 +315,8 @@ def block_for(vars: Sequence[Var], what: str) -> Block:
 
 def describe_value(value: object) -> str:
     """A description of what was given instead of a variable, on one line: `int 3`, `ndarray float64[4, 2]`."""
+    if is_bool(value):
+        return f"bool {bool(value)}"
     kind, dtype, shape = type(value).__name__, getattr(value, "dtype", None), getattr(value, "shape", None)
     if dtype is not None and shape is not None:
         return f"{kind} {str(dtype).removeprefix('torch.')}{list(shape)}"
@@ -321,9 +324,16 @@ def describe_value(value: object) -> str:
 
 
 def find_read_hint(value: object) -> str | None:
-    """A hint on what to read instead of an object that stands for variables and is none, such as a memory: its `read_hint`."""
+    """A hint on what to give instead of what is no variable: the `read_hint` of what stands for one, a comparison instead of a bool."""
+    if is_bool(value):
+        return _BOOL_HINT
     hint = getattr(value, "read_hint", None)
     return hint if isinstance(hint, str) else None
+
+
+_BOOL_HINT = (
+    "probably x == y of plain Python values, which is a Python bool: compare a variable, as in label == 0, or choose by Python's `if`"
+)
 
 
 def seen(var: Var) -> Var:

@@ -10,6 +10,7 @@ from oarlock.errors import ArgumentError, DeclarationError
 from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
+from oarlock.ir.var import Var
 from oarlock.old_names import OLD_DECLARATIONS, OLD_VARIANTS, old_attribute, takes_old_keywords
 from oarlock.registry.attribute_spec import REQUIRED, AttributeSpec, attribute_specs, unknown_attribute
 from oarlock.registry.block_flow import BlockFlow
@@ -199,7 +200,7 @@ class Operator(CallingConvention):
                 raise ArgumentError(f"attribute {name} is required")
             if value is not None:
                 converted[name] = spec.convert(value)
-                if spec.added_later and converted[name] == spec.default:
+                if spec.added_later and not isinstance(converted[name], Var) and converted[name] == spec.default:
                     del converted[name]
             elif spec.default is not None:
                 raise ArgumentError(f"attribute {name} must be {spec.type_text}, not None")

@@ -15,6 +15,7 @@ from oarlock.registry.call_signature import format_call
 
 if TYPE_CHECKING:
     from oarlock.registry.declaration import Operator
+    from oarlock.registry.signature import Slot
 
 __all__ = ["find_numbers", "infer_number_dtypes", "is_number", "require_held"]
 
@@ -27,10 +28,18 @@ def is_number(value: object) -> TypeGuard[complex]:
 
 
 def find_numbers(operator: "Operator", given: Mapping[str, object]) -> dict[str, complex]:
-    """The numbers among what is given by slot, where the slot takes one."""
+    """The numbers among what is given by slot, where the slot takes one.
+
+    A condition takes no Python bool: as a rule, `x == y` of plain Python values was meant to compare variables.
+    """
     numbers = {name: item for name, item in given.items() if not isinstance(item, Var) and is_number(item)}
-    slots = {slot.name for slot in operator.signature.inputs if slot.takes_number} if numbers else ()
-    return {name: item for name, item in numbers.items() if name in slots}
+    slots = {slot.name: slot for slot in operator.signature.inputs if slot.takes_number} if numbers else {}
+    return {name: item for name, item in numbers.items() if name in slots and not (is_bool(item) and _is_condition(operator, slots[name]))}
+
+
+def _is_condition(operator: "Operator", slot: "Slot") -> bool:
+    """Whether a slot decides about what other slots hold, or about blocks, unlike the operands of `logical_and`."""
+    return slot.dtype == DType.BOOL.value and any(other.dtype != slot.dtype for other in operator.signature.inputs)
 
 
 def infer_number_dtypes(operator: "Operator", numbers: Mapping[str, complex], given: Mapping[str, object]) -> dict[str, tuple[DType, Var]]:

@@ -7,7 +7,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.names import is_name, require_user_name
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.registry.call_signature import format_call
 from oarlock.registry.declaration import Operator
 from oarlock.registry.signature import TensorType
@@ -89,7 +89,7 @@ def _require_fit(operator: Operator, slot: str, block: Block, items: Sequence[Va
             if not is_name(str(item)):
                 raise ProgramError(f"{str(item)!r:.80} cannot be a variable's name", location=here(), op=operator.type)
             continue
-        if var.block is not block or var.op is not None or var.persistable or var in block.inputs:
+        if var.block is not block or var.op is not None or var.persistable or is_among(var, block.inputs):
             raise ProgramError(
                 f'{operator.type}: it cannot define "{var.name}", which has a value already or belongs elsewhere',
                 location=here(),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from oarlock.ir.operation import Op
+from oarlock.ir.var import is_among
 from oarlock.registry.declaration import Operator
 from oarlock.registry.size_check import leaves_sizes_to_values
 
@@ -42,7 +43,7 @@ def trusts(operator: Operator, op: Op) -> bool:
         return False
     (given,), (like,) = op.inputs[own.slot], op.inputs[own.like]
     maker = given.op
-    if maker is None or maker.type != forward.type or given not in maker.outputs[own.slot]:
+    if maker is None or maker.type != forward.type or not is_among(given, maker.outputs[own.slot]):
         return False
     (made_of,) = maker.inputs[forward.signature.inputs[0].name]
     same = all(maker.attributes.get(name) == op.attributes.get(name) for name in operator.attributes)

@@ -7,7 +7,7 @@ import torch
 from oarlock.errors import FeedError, OarlockError
 from oarlock.ir.program import Program
 from oarlock.ir.size import evaluate, solve
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.runtime.initialization import initial_value
 from oarlock.runtime.place import Place, device_of, is_meta
 from oarlock.runtime.ragged_feed import spread_ragged
@@ -142,7 +142,7 @@ def _check_products(
 
 def _cut_hint(program: Program, var: Var) -> str | None:
     """A hint that says what to feed instead of row splits."""
-    rows = next((other.name for other, levels in program.ragged_inputs().items() if var in levels), None)
+    rows = next((other.name for other, levels in program.ragged_inputs().items() if is_among(var, levels)), None)
     return f'it tells where the rows of "{rows}" end: feed={{"{rows}": ol.Ragged.from_lists(rows)}}' if rows else None
 
 

@@ -46,7 +46,8 @@ def init(
     program that is divided between another number of workers.
     """
     note_threads()
-    chosen = [var for var in program.persistables() if only is None or var in only]
+    named = None if only is None else set(only)
+    chosen = [var for var in program.persistables() if named is None or var in named]
     states = set(states_of(program)).intersection(chosen)
     if not overwrite:
         require_own(program, scope, states)

@@ -12,7 +12,7 @@ from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.ir.names import DRAWS
 from oarlock.ir.operation import Op, Role
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 from oarlock.registry.size_check import check_sizes
@@ -92,7 +92,7 @@ class Interpreter:
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         end = time.perf_counter_ns()
-        vars = (*op.writes, *dict.fromkeys(var for var in op.reads if var not in op.writes))
+        vars = (*op.writes, *dict.fromkeys(var for var in op.reads if not is_among(var, op.writes)))
         values = (
             [] if op.blocks else [found.held if (found := scope.find_var(var.name)) is not None and found.is_set else None for var in vars]
         )

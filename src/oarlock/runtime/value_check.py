@@ -9,7 +9,7 @@ from oarlock.errors import DTypeError, ShapeError
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.size import Size, evaluate, solve
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.registry.signature import TensorType
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.value import describe_value, find_dense_form, is_dense
@@ -57,7 +57,7 @@ def check_op(op: Op, scope: Scope) -> None:
 def _known(block: Block, scope: Scope) -> dict[Var, None]:
     """The inputs and the persistable variables of `block` that have a value."""
     return dict.fromkeys(
-        var for var in (*block.inputs, *block.vars.values()) if (var in block.inputs or var.persistable) and _holds(scope, var)
+        var for var in (*block.inputs, *block.vars.values()) if (is_among(var, block.inputs) or var.persistable) and _holds(scope, var)
     )
 
 
@@ -120,7 +120,7 @@ def _check_uneven(stack: list, var: Var, op: Op | None) -> None:
 def _refuse(error: type[ShapeError] | type[DTypeError], var: Var, value: object, op: Op | None, detail: str = "") -> NoReturn:
     held = describe_value(value) if isinstance(value, torch.Tensor) else type(value).__name__
     form = find_dense_form(value) if error is DTypeError and not op else None
-    written = op is not None and var in op.writes
+    written = op is not None and is_among(var, op.writes)
     raise error(
         f'{f"{op.type}: " if op else ""}"{var.name}" is declared {var.type_text}, yet {"was computed as" if written else "is"} {held}'
         + (f", where {detail}" if detail else ""),

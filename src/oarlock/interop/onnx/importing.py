@@ -20,7 +20,7 @@ from oarlock.io.model import Model
 from oarlock.ir.location import here
 from oarlock.ir.program import Program
 from oarlock.ir.size import Shape, Size, add
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.out_of_memory import refuses_memory
 from oarlock.passes.pruning import remove_dead_code
 from oarlock.proto.limits import Limits
@@ -118,7 +118,7 @@ def _targets(importer: Importer, names: Names) -> dict[str, Var]:
         value = names.get(output.name)
         assert isinstance(value, Var | Known), "there are no gaps"
         var = importer.writer.variable(value)
-        if var.op is None or var in targets.values():
+        if var.op is None or is_among(var, targets.values()):
             var = op.assign(var)
         label = legal_name(output.name)
         targets[label if label not in targets else importer.writer.program.unique(label)] = var

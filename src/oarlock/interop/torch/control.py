@@ -42,7 +42,7 @@ def _require_var(value: object) -> Var:
 def _inner(writer: "Writer", module: GraphModule, given: Sequence[object]) -> list[Var]:
     """The outputs of a block, each a variable of its own that the block defines."""
     made = [_require_var(writer.variable(value)) for value in writer.write(module, given)]
-    return [var if var.op is not None and made.count(var) == 1 else assign(var) for var in made]
+    return [var if var.op is not None and sum(other is var for other in made) == 1 else assign(var) for var in made]
 
 
 def _cond(writer: "Writer", predicate: object, true: GraphModule, false: GraphModule, operands: Sequence[object] = ()) -> list[object]:

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.traversal import walk
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.passes.canonicalization import number_of
 from oarlock.passes.rewriter import declare
 from oarlock.registry.catalogue import standard
@@ -98,7 +98,7 @@ class _Formula:
             return self._made("gelu", {"x": x}, {"approximate": False}, x) if exact else None
         cubic, factor = self._with_number(self._argument(bent, "tanh"), "multiply")
         terms = None if cubic is None else self._between(cubic, "add")
-        if terms is None or x not in terms.reads or not _near(factor, math.sqrt(2.0 / math.pi)):
+        if terms is None or not is_among(x, terms.reads) or not _near(factor, math.sqrt(2.0 / math.pi)):
             return None
         third = next((var for var in terms.reads if var is not x), None)
         cube, weighed = self._with_number(third, "multiply")

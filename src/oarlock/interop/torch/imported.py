@@ -20,7 +20,7 @@ from oarlock.ir.block_stack import current_block
 from oarlock.ir.location import here
 from oarlock.ir.names import require_user_name
 from oarlock.ir.program import Program
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.layer.inputs import data
 from oarlock.op.elementwise import assign
 from oarlock.out_of_memory import refuses_memory
@@ -167,7 +167,7 @@ def _import(exported: Exported, inputs: list[Input], read: Example | None, seed:
 
 def _target(value: object, program: Program) -> object:
     """An output as a variable that an op defines."""
-    return assign(value) if isinstance(value, Var) and (value.op is None or value in program.targets.values()) else value
+    return assign(value) if isinstance(value, Var) and (value.op is None or is_among(value, program.targets.values())) else value
 
 
 def _traced(exported: Exported, example: Example) -> list[Input]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.size import Shape
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, are_same
 from oarlock.passes.rewriter import declare, new_op, reader_counts
 from oarlock.registry.catalogue import standard
 
@@ -82,7 +82,7 @@ def _read_rotated(var: Var, counts: dict[Var, int]) -> _Rotated | None:
     neg = _source(negative, "neg", counts)
     second = None if neg is None else _source(neg.inputs["x"][0], "slice", counts)
     leading = _source(first, "slice", counts)
-    if second is None or leading is None or second.inputs["x"] != leading.inputs["x"]:
+    if second is None or leading is None or not are_same(second.inputs["x"], leading.inputs["x"]):
         return None
     (x,) = leading.inputs["x"]
     width = None if x.shape is None else x.shape[-1]

@@ -16,7 +16,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.size import Shape, is_same, multiply
 from oarlock.ir.traversal import walk
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, are_same
 from oarlock.passes.rewriter import declare, is_elementwise, new_op
 from oarlock.registry.catalogue import standard
 
@@ -86,7 +86,7 @@ class _Region:
         if op.type == "reshape":
             (source,) = op.inputs["x"]
             before = None if source.shape is None else _order_before(source.shape, x.shape, order)
-            return before is not None and op.reads == (source,) and _has_shape(op, x) and self._operand(op, source, before)
+            return before is not None and are_same(op.reads, (source,)) and _has_shape(op, x) and self._operand(op, source, before)
         if not is_elementwise(standard.get(op.type), op):
             return False
         last = order[-1] == len(order) - 1

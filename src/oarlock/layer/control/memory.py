@@ -27,3 +27,8 @@ class Memory:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __matmul__ = __neg__ = _refuse
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __and__ = __rand__ = __or__ = __ror__ = __invert__ = _refuse
     __lt__ = __le__ = __gt__ = __ge__ = _refuse
+
+    def __eq__(self, other: object) -> bool:
+        return self._refuse() if isinstance(other, Var | int | float) else self is other  # type: ignore[return-value]
+
+    __hash__ = object.__hash__

@@ -1,18 +1,17 @@
-"""`x + 1`, `x ** 2`, `x @ w`, `x > 15`, `(x > 0) & ~done`: Python's operators on variables. This is the one file that attaches them to Var.
-
-`==` stays identity, so that variables can be keys; `ol.op.equal` compares values.
-"""
+"""`x + 1`, `x ** 2`, `x @ w`, `x > 15`, `(x > 0) & ~done`: Python's operators on variables, but for `==` and `!=` (`equality.py`)."""
 
 from collections.abc import Callable
 from numbers import Real
 
 from oarlock.errors import ArgumentError
+from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.var import Var
 from oarlock.op.bitwise import bitwise_and, bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift, bitwise_xor
 from oarlock.op.comparison import greater, greater_equal, less, less_equal
 from oarlock.op.composed.broadcast_product import matrix_product
 from oarlock.op.composed.indexing import subscript
+from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import add, divide, floor_divide, multiply, neg, remainder, subtract
 from oarlock.op.logical import logical_and, logical_not, logical_or, logical_xor
 from oarlock.op.magnitude import abs_
@@ -22,7 +21,7 @@ from oarlock.op.unary import reciprocal, rsqrt, sqrt, square
 from oarlock.registry.creator import append_constant, describe_value, find_read_hint, seen
 from oarlock.registry.number import is_number
 
-__all__ = ["constant_like", "is_one"]
+__all__ = ["constant_like", "is_one", "masks_as_numbers"]
 
 Operand = Var | complex
 """The other side of an operator: a number stands for a variable that holds it."""
@@ -54,13 +53,21 @@ def constant_like(value: object, like: Var, *, what: str | None = None) -> Var:
 
 def _binary(operator: Callable[[Var, Var], Var]) -> tuple[Callable[[Var, Operand], Var], Callable[[Var, Operand], Var]]:
     def forward(self: Var, other: Operand) -> Var:
-        return operator(self, constant_like(other, self))
+        return operator(*masks_as_numbers(self, constant_like(other, self)))
 
     def reflected(self: Var, other: Operand) -> Var:
         return operator(constant_like(other, self), self)
 
     forward.__doc__ = reflected.__doc__ = operator.__doc__
     return forward, reflected
+
+
+def masks_as_numbers(x: Var, y: Var) -> tuple[Var, Var]:
+    """Both sides, of which one of bools beside numbers is 0 and 1, as in ``loss * (label != -100)``."""
+    x = seen(x)
+    if (x.dtype is DType.BOOL) == (y.dtype is DType.BOOL):
+        return x, y
+    return (cast(x, dtype=y.dtype), y) if x.dtype is DType.BOOL else (x, cast(y, dtype=x.dtype))
 
 
 def _unary(operator: Callable[[Var], Var]) -> Callable[[Var], Var]:

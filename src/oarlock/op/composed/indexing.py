@@ -18,7 +18,7 @@ from oarlock.op.indexing import nonzero
 from oarlock.op.manipulation import concat, slice_
 from oarlock.op.rearrangement import flip
 from oarlock.op.told_shape import arange
-from oarlock.registry.creator import describe_value, require_type
+from oarlock.registry.creator import describe_value, find_read_hint, require_type
 
 __all__ = ["gather_nd", "scatter_nd", "subscript"]
 
@@ -82,6 +82,7 @@ def _axes_of(item: object) -> int:
         raise ArgumentError(
             f"x[...] takes numbers, slices, ..., None, lists of numbers, and variables of integers or bools, not {describe_value(item)}",
             location=here(),
+            hint=find_read_hint(item),
         )
     return 1
 

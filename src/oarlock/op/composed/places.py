@@ -25,6 +25,7 @@ from oarlock.op.elementwise import divide, floor_divide, multiply, subtract
 from oarlock.op.logical import any_
 from oarlock.op.manipulation import reshape, reshape_like
 from oarlock.op.told_shape import broadcast_to
+from oarlock.registry.creator import require_type
 from oarlock.suggestions import did_you_mean
 
 __all__ = [
@@ -151,6 +152,7 @@ def put(x: Var, index: Var, values: Var, *, accumulate: bool = False) -> Var:
 
 def _mask(x: Var, mask: Var, what: str) -> None:
     """Raises ShapeError where a mask and ``x`` do not broadcast, ArgumentError where it is none."""
+    mask = require_type(mask, f"{what}: mask")
     if mask.dtype is not DType.BOOL:
         raise ArgumentError(f"{what}: the mask must be bool, not {mask.dtype}", location=here(), given=[mask.describe()])
     try:
@@ -172,6 +174,7 @@ def masked_fill(x: Var, mask: Var, value: Var | float) -> Var:
 @composition
 def masked_select(x: Var, mask: Var) -> Var:
     """The elements where the mask is true, in a row; the two broadcast. The run tells how many there are."""
+    mask = require_type(mask, "masked_select: mask")
     if mask.dtype is not DType.BOOL:
         raise ArgumentError(f"masked_select: the mask must be bool, not {mask.dtype}", location=here(), given=[mask.describe()])
     both, wide = broadcast_together(x, mask)

@@ -17,7 +17,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.row_gradient import RowGradient
 from oarlock.ir.size import Shape, names_in
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.op.composed.row_gradients import as_table
 from oarlock.op.control.even_sizes import even_sizes
 from oarlock.op.elementwise import sum_
@@ -147,7 +147,7 @@ class RowsHandedOut:
         held = {**self.given, **dict(zip(self.returned, outer, strict=True))}
         gradients = [RowGradient(each.table, held[each.rows], held[each.values]) for each in self.gradients]
         for each in gradients:
-            if each.values in outer:
+            if is_among(each.values, outer):
                 assert each.rows.shape is not None
                 assert each.table.shape is not None
                 each.values.shape = (*each.rows.shape, *each.table.shape[1:])  # one for each number: no new size

@@ -152,8 +152,8 @@ class Combination:
             self.steps = []  # of what terms became on the way, too
             return
         values = [term for term in values if term is not start]
-        if start.product is None and start not in wholes:
-            values.sort(key=lambda term: term not in wholes)  # a row: what comes next makes it whole
+        if start.product is None and not any(term is start for term in wholes):
+            values.sort(key=lambda term: not any(term is whole for whole in wholes))  # a row: what comes next makes it whole
         total = self._begin(start, values)
         for term in (*values, *(term for term in products if term is not start)):
             total = self._add(total, term)

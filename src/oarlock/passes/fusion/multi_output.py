@@ -6,7 +6,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.traversal import inner_blocks
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, are_same
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 from oarlock.registry.fused_operator import FusedBackward
@@ -88,7 +88,7 @@ def _inputs(operator: FusedBackward, ops: list[Op]) -> dict[str, tuple[Var, ...]
     for op in ops:
         for name, shape_only, vars in _named(operator, op):
             known = shapes if shape_only else found
-            if name in known and not (_same_shapes(known[name], vars) if shape_only else known[name] == vars):
+            if name in known and not (_same_shapes(known[name], vars) if shape_only else are_same(known[name], vars)):
                 return None
             known[name] = vars
         part = next(each for each in operator.parts if each.type == op.type)

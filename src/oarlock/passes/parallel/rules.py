@@ -18,7 +18,7 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.shape_rules import require_axes
 from oarlock.ir.size import Size, divide, names_in
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.passes.parallel.placement import PARTIAL, REPLICATED, Decision, Kind, Placement, numbers_of, sharded
 from oarlock.passes.parallel.row_operators import EXPANSIONS, SEQUENCES, shares_rows
 from oarlock.passes.parallel.share_rules import decide_shares
@@ -67,7 +67,7 @@ def decide(op: Op, catalogue: Catalogue, have: Mapping[Var, Placement], shared: 
             return Decision({var: have[var] for var in op.reads}, dict.fromkeys(op.writes, PARTIAL))
         return whole(op, have, set(shapes) - set(data))
     if not any(have[var].differs for var in data) and _is_told_others(op, have, shapes):
-        needs = dict.fromkeys(data, REPLICATED) | {var: have[var] for var in shapes if var not in data}
+        needs = dict.fromkeys(data, REPLICATED) | {var: have[var] for var in shapes if not is_among(var, data)}
         return Decision(needs, dict.fromkeys(op.writes, REPLICATED))
     return _by_rows(op, operator, have, data, shapes) or whole(op, have)
 
@@ -82,7 +82,7 @@ def _is_told_others(op: Op, have: Mapping[Var, Placement], shapes: Collection[Va
 
 def whole(op: Op, have: Mapping[Var, Placement], shapes: Collection[Var] = ()) -> Decision:
     """Every worker computes the op on whole inputs. Of a partial sum each has the shape, where that alone is read."""
-    needs = {var: PARTIAL if have[var] is PARTIAL and var in shapes else REPLICATED for var in op.reads}
+    needs = {var: PARTIAL if have[var] is PARTIAL and is_among(var, shapes) else REPLICATED for var in op.reads}
     return Decision(needs, dict.fromkeys(op.writes, REPLICATED))
 
 
@@ -99,7 +99,7 @@ def _by_rows(op: Op, operator: Operator, have: Mapping[Var, Placement], data: li
         return None
     placed = {var: place for var in (*data, *shapes) if (place := _place(var, have[var], symbol)) is not None}
     needs = {var: _sharded(placed[var]) if var in placed else REPLICATED for var in op.reads}
-    needs |= {var: PARTIAL for var in shapes if have[var] is PARTIAL and var not in data}
+    needs |= {var: PARTIAL for var in shapes if have[var] is PARTIAL and not is_among(var, data)}
     place = _after(op, operator, symbol, placed, data, shapes)
     if place is not None:
         gives = {var: _given(var, place, symbol) for var in op.writes}

@@ -351,7 +351,7 @@ class _Writing:
         gradient = cluster.gradients[0]
         if gradient in self.read_whole or gradient.op is None or gradient.op.type != "all_reduce":
             return gradient
-        return gradient.op.inputs["xs"][gradient.op.writes.index(gradient)]
+        return next(part for part, total in zip(gradient.op.inputs["xs"], gradient.op.writes, strict=True) if total is gradient)
 
     def _read_whole(self) -> set[Var]:
         """Variables needed whole by an op outside an update, by an operator that is not elementwise, or by who asks for it."""

@@ -11,7 +11,7 @@ from oarlock.ir.attribute import Sizes
 from oarlock.ir.operation import Op
 from oarlock.ir.shape_rules import require_axes
 from oarlock.ir.size import Shape, Size, product
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.passes.parallel.placement import PARTIAL, REPLICATED, Decision, Kind, Placement, share_of, shares
 from oarlock.passes.rows import BY_FIRST_AXIS, TOLD, Place, place_after
 from oarlock.registry.declaration import Operator
@@ -174,7 +174,7 @@ def _reduced(op: Op, operator: Operator, have: Mapping[Var, Placement], data: Se
 def _told_by_shares(op: Op, have: Mapping[Var, Placement], data: Sequence[Var], shapes: Sequence[Var]) -> Decision | None:
     """Of what is in shares the shape alone is read, and not of the axis along which it is in shares."""
     if op.type in TOLD or (op.type == "size" and _axis(op, shapes[0]) != have[shapes[0]].axis):
-        needs = dict.fromkeys(data, REPLICATED) | {var: have[var] for var in shapes if var not in data}
+        needs = dict.fromkeys(data, REPLICATED) | {var: have[var] for var in shapes if not is_among(var, data)}
         return Decision(needs, dict.fromkeys(op.writes, REPLICATED))
     return None
 

@@ -10,7 +10,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.size import Shape, product
 from oarlock.ir.traversal import walk
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.op.control.layout import Layout
 from oarlock.registry.catalogue import Catalogue
 
@@ -95,14 +95,14 @@ class _Search:
         shape, start = var.shape, var.initializer
         if not var.persistable or var.parameter or not shape or not all(isinstance(size, int) and size > 0 for size in shape):
             return False
-        writers = [op for op in self.main.tail if var in op.writes]
+        writers = [op for op in self.main.tail if is_among(var, op.writes)]
         readers = self.readers.get(var, [])
         return (
             start is not None
             and start.type == "constant"
             and len(writers) == 1
             and all(op in self.elementwise or (op in self.ops and op.blocks) for op in readers)
-            and not any(var in vars for op in readers if op.blocks for slot, vars in op.inputs.items() if slot != "free")
+            and not any(is_among(var, vars) for op in readers if op.blocks for slot, vars in op.inputs.items() if slot != "free")
         )
 
     def _committed_whole(self, candidates: set[Var]) -> set[Var]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.op.choice import where
 from oarlock.op.collective import all_reduce
 from oarlock.op.comparison import not_equal
@@ -65,7 +65,7 @@ def _valid_mean(writing: "Writing", op: Op) -> None:
 
 def _valid_mean_gradient(writing: "Writing", op: Op) -> None:
     (dy,), (label,), (dx,) = op.inputs["dy"], op.inputs["label"], op.writes
-    readers = [other for other in writing.decisions if dx in other.reads]
+    readers = [other for other in writing.decisions if is_among(dx, other.reads)]
     valid_count = _valid_count(writing, op, label)
     with written_into(op.block, op.role):
         each = divide(dy, cast(valid_count, dtype=dy.dtype))

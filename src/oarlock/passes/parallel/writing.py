@@ -15,7 +15,7 @@ from oarlock.ir.size import Size, names_in, rename
 from oarlock.ir.size import divide as divide_size
 from oarlock.ir.size import multiply as multiply_sizes
 from oarlock.ir.traversal import inner_blocks
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.op.choice import where
 from oarlock.op.collective import all_gather, all_reduce, reduce_scatter, shard, worker_index
 from oarlock.op.comparison import equal, less
@@ -189,7 +189,7 @@ class Writing:
             return var
         if (var, need) not in self.converted:
             if placed is PARTIAL and need is REPLICATED:
-                if var not in self.waiting[_place_of(var)]:
+                if not is_among(var, self.waiting[_place_of(var)]):
                     self._sum_later(var)
                 self._sum(*_place_of(var))
             else:

@@ -9,7 +9,7 @@ from oarlock.ir.location import here
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
 from oarlock.ir.traversal import walk
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.op.control.layout import Layout
 from oarlock.passes.precision.table import FOLLOWING, REDUCED
 from oarlock.registry.catalogue import standard
@@ -101,7 +101,7 @@ class _MixedPrecision:
     def _is_reduced(self, op: Op) -> bool:
         """Whether `op` is computed in the reduced dtype."""
         floats = [var for var in op.reads if self._is_float32(var)]
-        if not floats or any(var.dtype.is_floating and var not in floats for var in op.reads):
+        if not floats or any(var.dtype.is_floating and not is_among(var, floats) for var in op.reads):
             return False
         if op.type in REDUCED:
             return True

@@ -11,7 +11,7 @@ from oarlock.ir.program import Program
 from oarlock.ir.size import Shape
 from oarlock.ir.substitution import replace_reads
 from oarlock.ir.traversal import walk
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, are_same
 from oarlock.op.control.layout import Layout
 
 __all__ = ["LEAST_PRODUCT", "Mode", "QuantizedWeight", "quantize"]
@@ -210,7 +210,10 @@ def _is_large(var: Var, at_least: int) -> bool:
 def _is_multiplied(var: Var, op: Op) -> bool:
     """Whether all that `op` does with `var` is to multiply rows by it; one with blocks hands it to ops inside."""
     return bool(op.blocks) or (
-        op.type == "linear" and op.reads.count(var) == 1 and op.inputs["w"] == (var,) and op.inputs["x"][0].ndim != 0
+        op.type == "linear"
+        and sum(read is var for read in op.reads) == 1
+        and are_same(op.inputs["w"], (var,))
+        and op.inputs["x"][0].ndim != 0
     )
 
 

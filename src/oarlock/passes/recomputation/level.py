@@ -1,6 +1,7 @@
 """A block of gradients beside the forward block whose values it reads: what it computes again, and what it is still given."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 
 from oarlock.ir.block import Block
 from oarlock.ir.names import forward_name
@@ -37,7 +38,7 @@ class Level:
     of the blocks around both.
     """
 
-    def __init__(self, forward: Block, into: Block, catalogue: Catalogue, recomputed: Collection[Var]):
+    def __init__(self, forward: Block, into: Block, catalogue: Catalogue, recomputed: AbstractSet[Var]):
         self.forward = forward
         self.into = into
         self.catalogue = catalogue
@@ -140,7 +141,7 @@ class Level:
 class InnerLevel(Level):
     """The same inside the op `gradient`, which computes the gradient of the op `owner`."""
 
-    def __init__(self, owner: Op, gradient: Op, around: Level, recomputed: Collection[Var]):
+    def __init__(self, owner: Op, gradient: Op, around: Level, recomputed: AbstractSet[Var]):
         super().__init__(owner.blocks[0], gradient.blocks[0], around.catalogue, recomputed)
         self.owner = owner
         self.gradient = gradient
@@ -150,7 +151,7 @@ class InnerLevel(Level):
         self.sources = {outer: inner for inner, outer in (*outside.steps, *outside.stacked)}
         for inner, outer in Layout.of(gradient).steps:
             found = around.counterpart(outer)
-            if found in self.sources:
+            if found is not None and found in self.sources:
                 self.given.setdefault(self.sources[found], inner)
         self.held = {inner: var for var, inner in self.given.items()}
         self.dropped: set[Var | None] = set()  # the stacks that the gradient is not given any more

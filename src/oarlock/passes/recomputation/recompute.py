@@ -9,7 +9,7 @@ from oarlock.ir.location import here
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
 from oarlock.ir.traversal import walk, walk_ops
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.op.control.layout import Layout
 from oarlock.passes.recomputation.level import InnerLevel, Level, drop_unread_stacks, find_owner, find_stack_shape, is_gradient
 from oarlock.passes.recomputation.segments import divide, divide_at, recomputed_in
@@ -147,13 +147,13 @@ class _Recomputation:
 
     def _is_read(self, var: Var) -> bool:
         """Whether anything but gradients reads `var`, or what holds it around its block."""
-        if var in self.targets or any(var in op.reads for op in var.block.ops if op.role is not Role.BACKWARD):
+        if var in self.targets or any(is_among(var, op.reads) for op in var.block.ops if op.role is not Role.BACKWARD):
             return True
-        if var not in var.block.outputs:
+        if not is_among(var, var.block.outputs):
             return False
         stacked = Layout.of(self.owners[var.block]).stacked
         returned = [outer for inner, outer in stacked if inner is var]
-        return len(returned) < var.block.outputs.count(var) or any(map(self._is_read, returned))
+        return len(returned) < sum(output is var for output in var.block.outputs) or any(map(self._is_read, returned))
 
     def _written_by(self, ops: Collection[Op]) -> set[Var]:
         return {var for op in ops for var in op.writes}

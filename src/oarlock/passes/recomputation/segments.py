@@ -1,6 +1,7 @@
 """How a line of ops is divided for recomputation, and which of its values are kept."""
 
 from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import pairwise
 from math import prod
 
@@ -13,7 +14,7 @@ __all__ = ["divide", "divide_at", "recomputed_in"]
 _SYMBOL = 32  # what a size is taken for that only the run tells
 
 
-def divide_at(ops: Sequence[Op], checkpoints: Collection[Var]) -> dict[Op, int]:
+def divide_at(ops: Sequence[Op], checkpoints: AbstractSet[Var]) -> dict[Op, int]:
     """The number of the segment of each op: one ends with each op that computes some of `checkpoints`."""
     segments: dict[Op, int] = {}
     number = 0
@@ -23,7 +24,7 @@ def divide_at(ops: Sequence[Op], checkpoints: Collection[Var]) -> dict[Op, int]:
     return segments
 
 
-def divide(ops: Sequence[Op], wanted: Collection[Var], count: int | None) -> dict[Op, int]:
+def divide(ops: Sequence[Op], wanted: AbstractSet[Var], count: int | None) -> dict[Op, int]:
     """The same for `count` segments or, where that is None, for as many as are estimated to need the least memory.
 
     `wanted` are the values that gradients read. Segments have about equally many bytes of them, and end where few bytes go on to
@@ -78,7 +79,7 @@ def _bytes(var: Var) -> int:
     return var.dtype.itemsize * prod(max(evaluate(size, names) or 0, 0) for size in var.shape or ())
 
 
-def recomputed_in(segments: Mapping[Op, int], readers: Mapping[Var, Collection[Op]], kept: Collection[Var]) -> set[Var]:
+def recomputed_in(segments: Mapping[Op, int], readers: Mapping[Var, Collection[Op]], kept: AbstractSet[Var]) -> set[Var]:
     """The values that are computed again: of the ops that have a segment, those that no forward op of another one reads.
 
     `readers` are the ops that are no gradients; `kept` is kept in any case.

@@ -1,6 +1,7 @@
 """Which values of a straight line of ops share memory, and whose memory may be written over."""
 
 from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from oarlock.ir.operation import Op
@@ -38,7 +39,7 @@ class AliasSets:
     A kernel that is not trusted may hold what it is given and what it gives: nobody ever writes over the alias sets in which that lies.
     """
 
-    def __init__(self, liveness: Liveness, catalogue: Catalogue, given: Collection[Var] = (), constants: Collection[Var] = ()):
+    def __init__(self, liveness: Liveness, catalogue: Catalogue, given: Collection[Var] = (), constants: AbstractSet[Var] = frozenset()):
         self._liveness = liveness
         self._catalogue = catalogue
         self._constants = constants

@@ -1,12 +1,13 @@
 """Where each op of a straight line writes: into new memory, over an input that has ended, or into a destination that it is given."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from oarlock.backend.torch.variants import variants_of
 from oarlock.ir.operation import Op
 from oarlock.ir.size import names_in
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.op.control.layout import Layout
 from oarlock.registry.axes import is_along_last
 from oarlock.registry.catalogue import Catalogue
@@ -47,7 +48,7 @@ class BufferAssignment:
         names: Sequence[Collection[str]],
         given: Collection[Var] = (),
         states: Mapping[Var, Var] | None = None,
-        constants: Collection[Var] = (),
+        constants: AbstractSet[Var] = frozenset(),
         gapped: Collection[Var] = (),
     ):
         self._states = states or {}
@@ -114,7 +115,7 @@ class BufferAssignment:
         chain = self._chain(var)
         root, maker = chain[-1], self._makers.get(chain[-1])
         is_taken = maker is not None and self.is_new(root) and not self.alias_sets.is_lent(root)
-        return (root in self._states.values() or is_taken) and self._placed.isdisjoint(chain) and root not in self._parts
+        return (is_among(root, self._states.values()) or is_taken) and self._placed.isdisjoint(chain) and root not in self._parts
 
     def stay(self, var: Var) -> None:
         """Let `var` be computed where it is: it can be put nowhere else from now on."""
@@ -221,7 +222,7 @@ class BufferAssignment:
 
         Then new memory is as cheap, since two ops share it, and without gaps it may be where the reader's result is wanted.
         """
-        if reader is None or reader.blocks or reader.reads.count(var) > 1:
+        if reader is None or reader.blocks or sum(var is other for other in reader.reads) > 1:
             return False
         operator = self._catalogue.get(reader.type)
         taken = {source for slots in variants_of(operator).in_place for _, source in _pairs(operator, slots, reader)}

@@ -12,7 +12,7 @@ from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.size import Size, linear, names_in
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.signature import Slot
 from oarlock.registry.size_check import SizeCheck
@@ -135,7 +135,7 @@ class Emitter:
         self.source.extend(start, *region.ops)
         for var in region.writes:
             self.define(var)
-        line.inside.update(var for op in region.ops for var in op.writes if var not in region.writes)
+        line.inside.update(var for op in region.ops for var in op.writes if not is_among(var, region.writes))
         for number in range(region.start, region.stop):
             self._drop(line.liveness, number)
         self.lines.pop()
@@ -202,7 +202,7 @@ class Emitter:
                 self.source.write(f"{self._shapes[var]} = {self.source.name(var)}.shape")
             if self.numbers.has(var) or self.numbers.vanishes(var):
                 continue
-            if self._poison and var not in (*stepped_through, *line.unjoined) and line.buffers.alias_sets.has_ended(var, number):
+            if self._poison and not is_among(var, (*stepped_through, *line.unjoined)) and line.buffers.alias_sets.has_ended(var, number):
                 self.source.write(f"{self.source.bind('poison', self._poison)}({self.source.name(var)})")
         gone: list[str] = []
         for var in ending:

@@ -14,7 +14,7 @@ from oarlock.backend.torch.variants import variants_of
 from oarlock.errors import OarlockError
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.own_values import checks_values
 from oarlock.registry.size_check import SizeCheck
@@ -145,7 +145,7 @@ class Plan:
                 for op, slot in precomputation.packed:
                     calls.pack(emitter, op, slot)
                 source.write(f"return [{', '.join(precomputed)}]")
-        self.precomputed_inputs = [number for number, var in enumerate(inputs) if var in precomputation.read]
+        self.precomputed_inputs = [number for number, var in enumerate(inputs) if is_among(var, precomputation.read)]
         following = list(zip(updates, range(len(outputs) - len(updates), len(outputs)), strict=True))
         numbers = {given[name]: number for name, number in following if name in given}
         over = {number for var, number in numbers.items() if var in overwritten}
@@ -311,7 +311,7 @@ def _ops_of_updates(ops: Sequence[Op], states: Mapping[Var, Var], catalogue: Cat
         may_write_over = (
             op not in early
             and variants_of(catalogue.get(op.type)).in_place
-            and any(var in states and states[var] in op.reads for var in op.writes)
+            and any(var in states and is_among(states[var], op.reads) for var in op.writes)
         )
         if may_write_over or not computed.isdisjoint(op.reads):
             late.add(op)

@@ -1,6 +1,7 @@
 """Regions: runs of ops of one block that do nothing but launch kernels, which something else than the lines of a plan may run at once."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
@@ -10,7 +11,7 @@ from oarlock.backend.torch.private import fake_tensors
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.size import evaluate, names_in
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.own_values import checks_values
 from oarlock.runtime.plan.liveness import Liveness
@@ -45,7 +46,7 @@ def find_regions(
     numbers: Numbers,
     device: torch.device,
     *,
-    made_once: Collection[Var] = (),
+    made_once: AbstractSet[Var] = frozenset(),
     is_even: Callable[[Var], bool] = lambda var: True,
     wanted: Iterable[Var] = (),
     apart: Callable[[Op], bool] = lambda op: False,
@@ -108,7 +109,7 @@ def find_regions(
     return regions
 
 
-def _region(ops: Sequence[Op], numbers: Sequence[int], liveness: Liveness, catalogue: Catalogue, wanted: Collection[Var]) -> Region:
+def _region(ops: Sequence[Op], numbers: Sequence[int], liveness: Liveness, catalogue: Catalogue, wanted: AbstractSet[Var]) -> Region:
     """The region of the ops with these numbers."""
     last, mine = numbers[-1], [ops[number] for number in numbers]
     made = dict.fromkeys(var for op in mine for var in op.writes)
@@ -118,7 +119,7 @@ def _region(ops: Sequence[Op], numbers: Sequence[int], liveness: Liveness, catal
         for slot in catalogue.get(op.type).signature.inputs:
             (shapes if slot.shape_only else reads).update((var, None) for var in op.inputs.get(slot.name, ()) if var not in made)
     writes = [var for var in made if liveness.end(var) > last or var in wanted]
-    left = [var for var in made if var not in writes and liveness.needs_shape_after(var, last)]
+    left = [var for var in made if not is_among(var, writes) and liveness.needs_shape_after(var, last)]
     return Region(numbers[0], last + 1, mine, list(reads), [var for var in shapes if var not in reads], writes, left)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.op.control.layout import Carried, Layout
 from oarlock.runtime.plan import loop_support
 
@@ -121,7 +121,7 @@ class Stacks:
 
     def _outer(self, *inside: Var) -> list[Var]:
         """The outputs of the loop that are the stacks of these."""
-        return [outer for inner, outer in self._layout.stacked if inner in inside]
+        return [outer for inner, outer in self._layout.stacked if is_among(inner, inside)]
 
     def _open_memory(self, each: Carried) -> str | None:
         """A buffer for the first value of a memory and all that follow; its name. None where sizes may differ."""

@@ -1,10 +1,11 @@
 """A straight line of ops that a plan is written of: where their results lie, and what is known of them while it is written."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.op.control.even_sizes import even_sizes
 from oarlock.registry.catalogue import Catalogue
 from oarlock.runtime.plan import control_flow
@@ -53,7 +54,7 @@ class StraightLine:
         self.held: dict[str, list[Var]] = {}  # a buffer that is to be given back -> what lies in it, beside what is written over that
         self.cut: set[Op] = set()  # ops that are not called: what they would cut is cut before the loop
         self.dense: set[Var] = set()  # what lies in the steps of a buffer: no gaps between the elements of its last axis
-        self.own: Collection[Var] = ()  # memories of a loop that its trips write over: what they begin as is a copy
+        self.own: AbstractSet[Var] = frozenset()  # memories of a loop that its trips write over: what they begin as is a copy
         self.conditions: dict[Op, str] = {}  # an op that not every trip needs -> the text of whether this one does
         self.inside: set[Var] = set()  # what only the ops of a region, which one call computes, read
         self.bodies: dict[Op, StraightLine] = {}  # the lines of loops, as far as they were asked for
@@ -62,8 +63,8 @@ class StraightLine:
         """Whether `var` is read as a sequence alone, by loops over the rows that `splits` cut."""
         return all(
             reader is not None
-            and reader.inputs.get("splits") == (splits,)
-            and sum(var is other for other in reader.reads) == reader.inputs.get("sequences", ()).count(var)
+            and is_among(splits, reader.inputs.get("splits", ()))
+            and sum(var is other for other in reader.reads) == sum(var is other for other in reader.inputs.get("sequences", ()))
             for reader in self.buffers.readers(var)
         )
 

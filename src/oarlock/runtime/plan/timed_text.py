@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.runtime import recording
 from oarlock.runtime.plan.source import Extent
 from oarlock.runtime.recording import Begun, Part
@@ -68,7 +68,7 @@ def _part(extent: Extent, written: list[str], names: dict[Var, str]) -> tuple[li
         return [], Part("op", op.type, op, op.location)
     used = {name for line in written for name in _NAME.findall(line)}
     results = [var for each in extent.ops for var in each.writes if names.get(var) in used]
-    others = [var for each in extent.ops for var in each.reads if names.get(var) in used and var not in results]
+    others = [var for each in extent.ops for var in each.reads if names.get(var) in used and not is_among(var, results)]
     vars = [*results, *dict.fromkeys(others)]
     name = op.type if len(extent.ops) == 1 else "region of " + ", ".join(dict.fromkeys(each.type for each in extent.ops))
     part = Part("op", name, op if len(extent.ops) == 1 else None, op.location, tuple(vars), len(results), extent.is_kept)

@@ -12,7 +12,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.block_stack import innermost_block
 from oarlock.ir.dtype import DType
 from oarlock.ir.traversal import free_vars
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.op.control.conditional import conditional_block
 from oarlock.op.control.recurrent_loop import recurrent
 from oarlock.op.control.while_loop import while_
@@ -45,7 +45,7 @@ def _returned(values: "Sequence[Var | Known]", importer: "Importer", block: Bloc
     found: list[Var] = []
     for value in values:
         var = importer.writer.variable(value)
-        found.append(op.assign(var) if var.op is None or var.block is not block or var in found else var)
+        found.append(op.assign(var) if var.op is None or var.block is not block or is_among(var, found) else var)
     return found
 
 
