@@ -53,7 +53,8 @@ def constant_like(value: object, like: Var, *, what: str | None = None) -> Var:
 
 def _binary(operator: Callable[[Var, Var], Var]) -> tuple[Callable[[Var, Operand], Var], Callable[[Var, Operand], Var]]:
     def forward(self: Var, other: Operand) -> Var:
-        return operator(*masks_as_numbers(self, constant_like(other, self)))
+        sides = self, constant_like(other, self)
+        return operator(*(sides if operator in _OF_BITS else masks_as_numbers(*sides)))
 
     def reflected(self: Var, other: Operand) -> Var:
         return operator(constant_like(other, self), self)
@@ -123,6 +124,8 @@ def _not(x: Var) -> Var:
     """Where ``x`` is false; of integers, the bits that it has not."""
     return (bitwise_not if x.dtype.is_integer else logical_not)(x)
 
+
+_OF_BITS = (_and, _or, _xor, bitwise_left_shift, bitwise_right_shift)
 
 _BOTH_SIDES = {
     "add": add,
