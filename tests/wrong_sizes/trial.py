@@ -111,7 +111,7 @@ def write(trial: Trial, *, known: bool = False, fits: bool = False) -> Written:
         before = len(program.main.ops)
         returned = use.write(inputs, dict(arguments.attributes))
         made = [var for op in program.main.ops[before:] for var in op.writes if not op.is_commit]
-        results = [var for var in _flat(returned) if var in made] or made
+        results = [var for var in _flat(returned) if var in {*made}] or made
         writing.written.results = [_finished(var) for var in results]
         if trial.training:
             _differentiate(writing.written, inputs)

@@ -28,7 +28,7 @@ from oarlock.registry.number import is_number
 __all__ = ["compare_identities"]
 
 _PACKAGE = f"{Path(__file__).resolve().parents[2]}{os.sep}"
-_MEMBERSHIP = dis.opmap["CONTAINS_OP"]
+_COMPARISON, _MEMBERSHIP = dis.opmap["COMPARE_OP"], dis.opmap["CONTAINS_OP"]
 
 
 def compare_identities(x: Var, y: object) -> bool:
@@ -76,12 +76,14 @@ def _compares(frame: FrameType, x: Var, y: object) -> bool:
 
     The instruction before it loads the right side.
     """
+    if frame.f_code.co_code[frame.f_lasti] != _COMPARISON:
+        return False
     before = None
     for instruction in dis.get_instructions(frame.f_code):
         if instruction.offset == frame.f_lasti:
             break
         before = instruction
-    if instruction.opname != "COMPARE_OP" or before is None or not before.opname.startswith("LOAD_"):
+    if before is None or not before.opname.startswith("LOAD_"):
         return False
     if before.opname == "LOAD_CONST":
         return before.argval is y
