@@ -1,4 +1,4 @@
-"""What is said where Python is asked for a value that only a run has, and where a Python bool stands in place of a condition."""
+"""Whole messages: Python asks for a value that only a run has, or gives a bool of its own in place of a condition."""
 
 import numpy
 import pytest
