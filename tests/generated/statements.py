@@ -364,5 +364,5 @@ STATEMENTS: list[tuple[int, Statement]] = [
     (5, pooled),
     (5, bags),
     (4, deep),
-    (7, sliced),
+    (9, sliced),
 ]
