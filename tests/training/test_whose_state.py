@@ -186,7 +186,7 @@ def test_a_schedule_an_average_and_what_is_accumulated_belong_to_one_program_too
             train()
         assert set(str(raised.value).splitlines()[0].partition(": ")[2].removesuffix(", ...").split(", ")) < {
             "@STEP", "b@ACCUMULATED", "b@AVERAGE", "b@MOMENT1", "b@MOMENT2", "nadam_0.bad", "nadam_0.best", "nadam_0.cooling",
-            "nadam_0.mu_product", "nadam_0.reduced_rate",
+            "nadam_0.mu_product", "nadam_0.reduced_rate", "nadam_0.accumulated", "nadam_0.updates", "nadam_0.last_learning_rate",
         }  # fmt: skip
     inside = ol.init(second, scope.new_scope())
     for program, place in ((first, scope), (second, inside)) * 4:

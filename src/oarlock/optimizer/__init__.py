@@ -12,6 +12,7 @@ from oarlock.optimizer.ftrl import Ftrl
 from oarlock.optimizer.groups import Groups
 from oarlock.optimizer.lamb import Lamb
 from oarlock.optimizer.lars import Lars
+from oarlock.optimizer.last_accumulation import apply_accumulated
 from oarlock.optimizer.lbfgs import LBFGS
 from oarlock.optimizer.lion import Lion
 from oarlock.optimizer.loss_scaling import LossScaling
@@ -54,6 +55,7 @@ __all__ = [
     "Step",
     "UniformAverage",
     "UpdateSettings",
+    "apply_accumulated",
     "averages",
     "schedule",
 ]

@@ -1,41 +1,84 @@
 """Accumulation: gradients of several steps are added up before one update, as when a batch does not fit into memory."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from oarlock.ir.block import Block
+from oarlock.ir.dtype import DType
 from oarlock.ir.var import Var
 from oarlock.layer.control.switch import cond
+from oarlock.op.choice import where
 from oarlock.op.comparison import equal
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.creation import full_like
-from oarlock.op.elementwise import add, multiply, remainder
+from oarlock.op.elementwise import add, assign, multiply
 from oarlock.optimizer.clipping import Pairs
 from oarlock.optimizer.step import new_state
 
-__all__ = ["accumulated"]
+__all__ = ["ACCUMULATED", "MEAN", "Accumulation"]
+
+ACCUMULATED = "ACCUMULATED"
+"""Ends the name of the mean of gradients that is kept beside a parameter: `fc_0.w@ACCUMULATED`."""
+
+MEAN = "MEAN"
+"""Ends the name of that with the gradient of the step: `fc_0.w@MEAN`."""
 
 
-def accumulated(main: Block, pairs: Pairs, count: Var, steps: int, update: Callable[[Pairs], dict[Var, Var]]) -> dict[Var, Var]:
-    """Append what `update` writes, given mean gradients of `steps` steps, in a block that every `steps`th step runs.
+@dataclass(frozen=True)
+class Accumulation:
+    """The states of an optimizer with one update for several steps: how many `batches` its means have, and how many `updates` it made.
 
-    The means are states beside the parameters, `w@ACCUMULATED`, which begin again after an update. Returns what is to be committed: what
-    `update` returns where the block runs, else what there was.
+    Variables of the program are called so that `apply_accumulated` finds them: `sgd_0.due`, `sgd_0.applied_rate` and `w@MEAN`.
     """
-    means: dict[Var, Var] = {}
-    for parameter, gradient in pairs:
-        mean = new_state(main, f"{parameter.name}@ACCUMULATED", 0.0, dtype=parameter.dtype, shape=parameter.shape, place=parameter.place)
-        means[mean] = add(mean, multiply(gradient, constant_like(1.0 / steps, gradient)))
-    held: list[Var] = []
 
-    def due() -> list[Var]:
-        written = update([(parameter, total) for (parameter, _), total in zip(pairs, means.values(), strict=True)])
-        held.extend(written)
-        return [*written.values(), *(full_like(mean, value=0.0, dtype=mean.dtype) for mean in means)]
+    main: Block
+    name: str
+    steps: int
+    batches: Var
+    updates: Var
 
-    def not_due() -> list[Var]:
-        return [*held, *means.values()]
+    @classmethod
+    def new(cls, main: Block, name: str, steps: int) -> "Accumulation":
+        """Declare the states, `sgd_0.accumulated` and `sgd_0.updates`: int64[]."""
+        batches, updates = (new_state(main, f"{name}.{suffix}", 0.0, dtype=DType.INT64) for suffix in ("accumulated", "updates"))
+        return cls(main, name, steps, batches, updates)
 
-    is_due = equal(remainder(count, constant_like(steps, count)), constant_like(0, count))
-    values = cond(is_due, due, not_due)
-    assert isinstance(values, tuple)  # a parameter and its mean, at least
-    return dict(zip([*held, *means], values, strict=True))
+    def append(self, pairs: Pairs, rate: Var, update: Callable[[Pairs, Var, Var], dict[Var, Var]]) -> dict[Var, Var]:
+        """Append what `update` writes, of mean gradients, a rate and the count of updates, in a block that every `steps`th step runs.
+
+        The means are states beside the parameters, `w@ACCUMULATED`, which begin again after an update. Returns what is to be committed:
+        what `update` returns where the block runs, else what there was.
+        """
+        main = self.main
+        written: dict[Var, Var] = {}
+        if not rate.persistable:  # an update without a batch takes the rate of the step before it
+            applied = assign(rate)
+            main.rename(applied, f"{self.name}.applied_rate")
+            written[new_state(main, f"{self.name}.last_learning_rate", 0.0)] = assign(applied)
+            rate = applied
+        following, counted = add(self.batches, constant_like(1, self.batches)), add(self.updates, constant_like(1, self.updates))
+        means: dict[Var, Var] = {}
+        for parameter, gradient in pairs:
+            name, place = f"{parameter.name}@{ACCUMULATED}", parameter.place
+            mean = new_state(main, name, 0.0, dtype=parameter.dtype, shape=parameter.shape, place=place)
+            means[mean] = add(mean, multiply(gradient, constant_like(1.0 / self.steps, gradient)))
+            main.rename(means[mean], f"{parameter.name}@{MEAN}")
+        held: list[Var] = []
+
+        def due() -> list[Var]:
+            totals = [(parameter, total) for (parameter, _), total in zip(pairs, means.values(), strict=True)]
+            updated = update(totals, rate, counted)
+            held.extend(updated)
+            return [*updated.values(), *(full_like(mean, value=0.0, dtype=mean.dtype) for mean in means)]
+
+        def not_due() -> list[Var]:
+            return [*held, *means.values()]
+
+        is_due = equal(following, constant_like(self.steps, following))
+        main.rename(is_due, f"{self.name}.due")
+        values = cond(is_due, due, not_due)
+        assert isinstance(values, tuple)  # a parameter and its mean, at least
+        written |= dict(zip([*held, *means], values, strict=True))
+        written[self.batches] = where(is_due, constant_like(0, following), following)
+        written[self.updates] = where(is_due, counted, self.updates)
+        return written

@@ -15,7 +15,7 @@ from oarlock.op.choice import where
 from oarlock.op.comparison import equal
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.dtype_conversion import cast
-from oarlock.op.elementwise import add, multiply
+from oarlock.op.elementwise import add, assign, multiply
 from oarlock.op.logical import all_, logical_and, logical_not
 from oarlock.op.rounding import isfinite
 from oarlock.op.unary import reciprocal
@@ -26,7 +26,10 @@ from oarlock.passes.backward import append_backward
 from oarlock.registry.creator import describe_value
 from oarlock.registry.range_check import require_count, require_number
 
-__all__ = ["LossScaling"]
+__all__ = ["FINITE", "LossScaling"]
+
+FINITE = ".finite"
+"""Ends the name of whether all gradients of a step are finite: `loss_scale_0.finite`."""
 
 
 class LossScaling(Optimizer):
@@ -78,7 +81,8 @@ class LossScaling(Optimizer):
                 hint="call its minimize(cost), which does both; LossScaling(Groups(...)) scales for several optimizers",
             )
         checks = [all_(isfinite(gradient)) for _, gradient in pairs]
-        finite = reduce(logical_and, checks)
+        finite = assign(reduce(logical_and, checks))
+        main.rename(finite, f"{scale.name}{FINITE}")
         updates = new_state(main, f"{scale.name}.updates", 0.0, dtype=DType.INT64)
         following = add(updates, constant_like(1, updates))
         begin, commits = main.tail_start, set(main.tail)

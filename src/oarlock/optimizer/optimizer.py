@@ -22,10 +22,10 @@ from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.composed.row_gradients import as_table
 from oarlock.op.creation import full
 from oarlock.op.dtype_conversion import cast
-from oarlock.op.elementwise import add, floor_divide, multiply, subtract
+from oarlock.op.elementwise import add, multiply, subtract
 from oarlock.op.magnitude import sign
 from oarlock.op.update import sgd
-from oarlock.optimizer.accumulation import accumulated
+from oarlock.optimizer.accumulation import Accumulation
 from oarlock.optimizer.averaging import Average
 from oarlock.optimizer.clipping import Clip, clip_by_settings, clipped
 from oarlock.optimizer.part_step import PartStep
@@ -62,7 +62,8 @@ class Optimizer(ABC):
       `decoupled_weight_decay` it takes ``learning_rate * weight_decay * w`` off the parameter instead (Loshchilov and Hutter, 2019).
     - `l1`: adds ``l1 * sign(w)`` to the gradient, the slope of ``l1 * sum(abs(w))``.
     - `clip`: what is done to all gradients first, such as ``ClipByGlobalNorm(1.0)``, or a function from pairs to pairs.
-    - `accumulate`: one update for so many steps, by the mean of their gradients. The others change no parameter.
+    - `accumulate`: one update for so many steps, by the mean of their gradients. The others change no parameter. What the last steps of
+      a run have added up is applied by `ol.train`, or by `ol.optimizer.apply_accumulated` after a loop of one's own.
     - `average`: an average of each parameter, kept beside it: `ExponentialAverage`, `UniformAverage`.
     - `lazy`: of a table with a `RowGradient`, such as ``ol.layer.embedding(..., sparse=True)`` gives, only the rows that were looked up are
       updated and decayed; the others rest, and so does their state. Otherwise such a gradient is made a table, unless an element without
@@ -161,12 +162,13 @@ class Optimizer(ABC):
         pairs = [(parameter, self._as_taken(parameter, gradient)) for parameter, gradient in pairs]
         written: dict[Var, Var] = {}
         name = self._name(main)
-        rate = self._rate(main, name, cost, written)
+        accumulation = Accumulation.new(main, name, self.accumulate) if self.accumulate > 1 else None
+        rate = self._rate(main, name, cost, written, accumulation)
         count = count_steps(main)
-        if self.accumulate > 1:
-            updates = floor_divide(count, constant_like(self.accumulate, count))
-            means_of = as_tables(pairs)
-            written |= accumulated(main, means_of, count, self.accumulate, lambda means: self._update_all(main, name, means, rate, updates))
+        if accumulation is not None:
+            written |= accumulation.append(
+                as_tables(pairs), rate, lambda means, rate, updates: self._update_all(main, name, means, rate, updates)
+            )
         else:
             written |= self._update_all(main, name, pairs, rate, count)
         commit_all(main, written)
@@ -279,14 +281,13 @@ class Optimizer(ABC):
             number += 1
         return f"{kind}_{number}"
 
-    def _rate(self, main: Block, name: str, cost: Var | None, written: dict[Var, Var]) -> Var:
+    def _rate(self, main: Block, name: str, cost: Var | None, written: dict[Var, Var], accumulation: Accumulation | None = None) -> Var:
         rate = self.learning_rate
         if isinstance(rate, Var):
             return rate if rate.dtype is DType.FLOAT64 else cast(rate, dtype=DType.FLOAT64)
         if isinstance(rate, float):
             return new_state(main, f"{name}.learning_rate", rate)
-        before = main.program.counter()
-        steps = before if self.accumulate == 1 else floor_divide(before, constant_like(self.accumulate, before))
+        steps = main.program.counter() if accumulation is None else accumulation.updates
         return Progress(main, cast(steps, dtype=DType.FLOAT64), cost, name, written).rate(rate)
 
 

@@ -29,6 +29,11 @@ class BestState:
         return self._early_stopping is not None and self._early_stopping.is_over(self._measured)
 
     @property
+    def restores(self) -> bool:
+        """Whether a run that is over has the best state, as it was measured, rather than the last one."""
+        return self._early_stopping is not None and self._early_stopping.restore_best
+
+    @property
     def record(self) -> EpochRecord | ValidationRecord | None:
         """The best measurement; None where nobody asks for it, or there is none."""
         return None if self._early_stopping is None else self._early_stopping.best(self._measured)
@@ -40,13 +45,13 @@ class BestState:
 
     def note(self, record: EpochRecord | ValidationRecord) -> None:
         """Copy the state, where it is to be restored, if this newest record is the best."""
-        if self._early_stopping is not None and self._early_stopping.restore_best and record is self.record:
+        if self.restores and record is self.record:
             self._copy = self._copy or StateCopy(self._result.program, self._result.parameters)
             self._copy.take()
 
     def restore(self) -> None:
         """Let the result of a run that is over have the best state, where that was asked for: if a process before reached it, as saved."""
-        best = self.record if self._early_stopping is not None and self._early_stopping.restore_best else None
+        best = self.record if self.restores else None
         if best is None or best.step == self._result.steps:
             return
         if self._copy is None:

@@ -5,10 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from oarlock.errors import NotFiniteError
+from oarlock.ir.location import warn_here
 from oarlock.ir.names import COUNTER
 from oarlock.ir.operation import Role
 from oarlock.ir.program import Program
 from oarlock.metric.state import reset
+from oarlock.optimizer.last_accumulation import accumulates, apply_accumulated
 from oarlock.passes.pruning import prune
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.initialization import init
@@ -137,6 +139,9 @@ class Loop:
                         if batch.epoch >= epochs:  # of a run that was over
                             break
                         self._step(batch, display)
+                        is_last = batch.is_last and batch.epoch + 1 == epochs
+                        if is_last:  # what is validated then is the result
+                            self._apply_accumulated()
                         validates = self._validates and self._validates_after(result.steps)
                         saves = batch.is_last or (save_every is not None and result.steps % save_every == 0)
                         if saves or validates:
@@ -144,7 +149,9 @@ class Loop:
                         if validates:
                             is_over = self._validate(batch, stopping)
                         if batch.is_last:
-                            is_over = self._epoch(batch.epoch + 1, stopping, display) or is_over or batch.epoch + 1 == epochs
+                            is_over = self._epoch(batch.epoch + 1, stopping, display) or is_over or is_last
+                        if is_over and not is_last and not self.best.restores:
+                            self._apply_accumulated()
                         if saves or (validates and self.best.is_after(result.steps)):
                             self._save()
                     self._require_finite()
@@ -164,6 +171,19 @@ class Loop:
         if is_over and self.folder is not None:
             self.folder.end(result.steps)
         return result
+
+    def _apply_accumulated(self) -> None:
+        """Make the update of what the last steps of the run have accumulated, and warn that it is of fewer steps than others."""
+        if not accumulates(self.program):
+            return
+        self._require_finite()
+        self.shares.join(self.scope)
+        try:
+            steps = apply_accumulated(self.program, self.scope, executor=self.executor)
+        finally:
+            self.shares.take(self.scope)
+        if steps and self.workers.index == 0:
+            warn_here(f"the last update is by the mean gradient of {steps} step{'s' * (steps > 1)}, fewer than the optimizer accumulates")
 
     def _check(self, stopping: Stopping) -> None:
         """Raise KeyboardInterrupt where it was asked for: of one of several workers, and then they all end after the same step."""

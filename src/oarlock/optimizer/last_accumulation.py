@@ -1,0 +1,96 @@
+"""The last update of a run with accumulation: by the mean of the batches since the update before, where they are fewer than a whole one."""
+
+from collections.abc import Iterator
+
+from oarlock.ir.block import Block
+from oarlock.ir.dtype import DType
+from oarlock.ir.operation import Role
+from oarlock.ir.program import Program
+from oarlock.ir.substitution import replace_reads
+from oarlock.ir.var import Var
+from oarlock.op.choice import maximum
+from oarlock.op.comparison import greater
+from oarlock.op.composed.arithmetic import constant_like
+from oarlock.op.creation import full
+from oarlock.op.dtype_conversion import cast
+from oarlock.op.elementwise import divide, multiply
+from oarlock.optimizer.accumulation import ACCUMULATED, MEAN
+from oarlock.optimizer.loss_scaling import FINITE
+from oarlock.passes.pruning import remove_dead_code
+from oarlock.runtime.executor import Executor
+from oarlock.runtime.scope import Scope
+
+__all__ = ["accumulates", "apply_accumulated"]
+
+
+def apply_accumulated(program: Program, scope: Scope, *, executor: Executor | None = None) -> int:
+    """Update the parameters by the gradients that `accumulate` has added up since the last update; return of how many batches they are.
+
+    The update is the one that the optimizer makes after `accumulate` steps, by the mean of the gradients of the batches that there are, at
+    the learning rate of the last step. The next update comes after `accumulate` more steps. Where nothing is accumulated, nothing changes.
+    `ol.train` calls it at the end of a run; a loop of one's own calls it after its last batch, `apply_accumulated(program, scope)`.
+    Raises what `Executor.run` does.
+    """
+    names = [var.name for var in program.persistables() if _is_count(program, var)]
+    counts = [0 if (found := scope.find_var(name)) is None or not found.is_set else int(scope[name]) for name in names]  # type: ignore[call-overload]
+    if any(counts):
+        (executor or Executor()).run(_last_update(program), {}, [], scope=scope, training=True)
+    return max(counts, default=0)
+
+
+def accumulates(program: Program) -> bool:
+    """Return whether an optimizer of the program makes one update for several steps."""
+    return any(_is_count(program, var) for var in program.persistables())
+
+
+def _is_count(program: Program, var: Var) -> bool:
+    return var.name.endswith(".accumulated") and program.main.find_var(f"{var.name.removesuffix('.accumulated')}.due") is not None
+
+
+def _last_update(program: Program) -> Program:
+    """The updates of a training program that accumulates, without a batch: of its states alone."""
+    copy = program.clone()
+    main, before = copy.main, set(copy.main.ops)
+    replaced: dict[Var, Var] = {}
+    with copy, copy.write_as(Role.UPDATE):
+        for batches in [var for var in copy.persistables() if _is_count(copy, var)]:
+            replaced.update(_without_batch(main, batches))
+        for finite in [var for var in main.vars.values() if var.name.endswith(FINITE)]:  # of gradients that are not there
+            replaced[finite] = full(shape=(), value=1.0, dtype=DType.BOOL)
+    made = [op for op in main.ops if op not in before]
+    main.ops[:] = [*made, *(op for op in main.ops if op in before)]
+    due = {var for var in replaced if var.name.endswith(".due")}
+    for op in main.ops:
+        if not op.is_commit and not due.isdisjoint(op.reads):
+            due.update(op.writes)
+    replace_reads(main, replaced)
+    kept = {op for op in main.ops if op.is_commit and not due.isdisjoint(op.reads)}
+    main.ops[:] = [op for op in main.ops if not op.is_commit or op in kept]
+    copy.targets = {}
+    remove_dead_code(main, [])
+    copy.changed()
+    return copy
+
+
+def _without_batch(main: Block, batches: Var) -> Iterator[tuple[Var, Var]]:
+    """Variables of the step that an update reads, and those that stand for them where there is no step."""
+    name = batches.name.removesuffix(".accumulated")
+    is_due = main.var(f"{name}.due")
+    means = dict.fromkeys(var for op in main.ops if op.blocks and is_due in op.reads for var in op.reads if var.name.endswith(f"@{MEAN}"))
+    steps = full(shape=(), value=_steps_of(is_due), dtype=DType.FLOAT64)
+    share = divide(steps, cast(maximum(batches, constant_like(1, batches)), dtype=DType.FLOAT64))
+    for mean in means:
+        accumulated = main.var(f"{mean.name.removesuffix(MEAN)}{ACCUMULATED}")
+        yield mean, multiply(accumulated, cast(share, dtype=accumulated.dtype))
+    applied = main.find_var(f"{name}.applied_rate")
+    if applied is not None:
+        yield applied, main.var(f"{name}.last_learning_rate")
+    yield is_due, greater(batches, constant_like(0, batches))
+
+
+def _steps_of(is_due: Var) -> float:
+    """How many steps an update is for, which is what the count of batches is compared with."""
+    assert is_due.op is not None
+    (steps,) = is_due.op.inputs["y"]
+    assert steps.op is not None
+    return float(steps.op.attributes["value"])  # type: ignore[arg-type]
