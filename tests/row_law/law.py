@@ -14,7 +14,7 @@ from oarlock.passes.parallel.placement import PARTIAL, REPLICATED, Kind, Placeme
 from oarlock.passes.parallel.writing import Writing
 from oarlock.registry import standard
 from row_law.giving import at_sizes
-from row_law.trials import Trial, in_parts, joined, rows_of_value
+from row_law.trials import READ_WHOLE, Trial, in_parts, joined, rows_of_value
 
 __all__ = ["BrokenLawError", "NoTrialError", "hold_to_workers", "keep_row_law"]
 
@@ -141,7 +141,7 @@ def _require_same(found: torch.Tensor, expected: torch.Tensor, message: str) -> 
 
 def hold_to_workers(trial: Trial, *, interpret: bool = True) -> set[str]:
     """Hold the program that workers run to the one that a worker with all rows runs; return what results are. Raises BrokenLawError."""
-    names = [var.name for var in trial.op.writes]
+    names = [*(var.name for var in trial.op.writes), *({READ_WHOLE} & trial.program.main.vars.keys())]
     feed = {var.name: value for var, value in trial.values.items()}
     try:
         expected = dict(zip(names, _run(trial.program, feed, names, ol.Executor(interpret=interpret)), strict=True))

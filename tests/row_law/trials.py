@@ -20,7 +20,11 @@ from oarlock.tensor.dtype import from_torch
 from oarlock.testing import takes_complex
 from row_law.giving import Given, Layout, Place, counts_rows, find_layouts, give, is_splits
 
-__all__ = ["Trial", "in_parts", "joined", "layouts_with_rows", "make", "rows_of_value"]
+NUMBERING = {"nonzero": "y", "sequence_max": "at"}
+"""Operators with a result that counts rows, which another op then reads whole."""
+READ_WHOLE = "read_whole"
+
+__all__ = ["READ_WHOLE", "Trial", "in_parts", "joined", "layouts_with_rows", "make", "rows_of_value"]
 
 
 @dataclass
@@ -52,6 +56,9 @@ class Trial:
                 given.setdefault(slot, []).append(ol.op.assign(var) if self.placements[slot, number] is PARTIAL else var)
             many = {slot.name for slot in self.operator.signature.inputs if slot.variadic}
             self.operator(**{slot: vars if slot in many else vars[0] for slot, vars in given.items()}, **self.layout.attributes)  # type: ignore[arg-type]
+            if self.operator.type in NUMBERING:
+                (numbers,) = program.main.ops[-1].outputs[NUMBERING[self.operator.type]]
+                ol.op.cumsum(numbers, axis=0, name=READ_WHOLE)
         return program
 
     @property

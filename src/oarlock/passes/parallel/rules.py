@@ -95,8 +95,8 @@ def _by_rows(op: Op, operator: Operator, have: Mapping[Var, Placement], data: li
     if any(have[var].kind is Kind.SPLITS for var in op.reads):
         return None
     symbol = _symbol(op, have)
-    if symbol is None:
-        return None
+    if symbol is None or any(have[var] is PARTIAL and axes_with(var.shape, symbol) for var in shapes):
+        return None  # nothing counts rows, or what tells a shape has the rows of all
     placed = {var: place for var in (*data, *shapes) if (place := _place(var, have[var], symbol)) is not None}
     needs = {var: _sharded(placed[var]) if var in placed else REPLICATED for var in op.reads}
     needs |= {var: PARTIAL for var in shapes if have[var] is PARTIAL and not is_among(var, data)}
