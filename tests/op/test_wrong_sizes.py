@@ -161,3 +161,9 @@ def test_the_gradient_of_a_merge_refuses_as_many_rows_as_were_not_merged(side, o
     feed = {"condition": torch.tensor([True, False]), "dy": torch.ones(2, dtype=torch.float64), "rows": torch.zeros(2, dtype=torch.float64)}
     with pytest.raises(ol.KernelError, match="1 row was merged from there, where the shape has 2"):
         ol.Executor(**options).run(program, feed, [dx], scope=ol.Scope())
+
+
+def test_the_gradient_of_a_padding_takes_only_what_the_padding_returns():
+    with ol.Program(), pytest.raises(ol.ShapeError, match=r"pad_dx: .*\[2, 3\].*\[2, 4\]"):
+        dy, x = (ol.layer.data(name, [2, size], "float64", batch=None) for name, size in (("dy", 3), ("x", 3)))
+        OPERATORS["pad_dx"](dy=dy, x_shape=x, before=(1, -1), after=(-1, 2))

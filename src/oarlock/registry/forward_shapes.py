@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from oarlock.errors import ShapeError
 from oarlock.ir.shape_rules import differ
 from oarlock.ir.size import Shape, format_shape
+from oarlock.registry.attribute_spec import REQUIRED
 from oarlock.registry.gradient import parameter_source
 from oarlock.registry.signature import TensorType
 
@@ -31,9 +32,13 @@ def find_forward_call(
 ) -> ForwardCall | None:
     """Return the call of the forward operator, None where the gradient does not know all of its inputs and attributes."""
     forward = operator.forward
-    if forward is None or not forward.attributes.keys() <= operator.attributes.keys() or forward.block_attributes:
+    if forward is None or forward.block_attributes:
         return None
-    call = ForwardCall({}, {name: value for name, value in attributes.items() if name in forward.attributes}, [])
+    unread = {name: spec for name, spec in forward.attributes.items() if name not in operator.attributes}
+    if any(spec.type is not float for spec in unread.values()):  # a float, such as the value of a padding, has no say in shapes
+        return None
+    numbers = {name: 0.0 if spec.default is REQUIRED else spec.default for name, spec in unread.items()}
+    call = ForwardCall({}, numbers | {name: value for name, value in attributes.items() if name in forward.attributes}, [])
     shape_only: list[tuple[str, str]] = []
     dtypes = {}
     for slot in operator.signature.inputs:
