@@ -133,9 +133,8 @@ def _check_differences(case: Case, gradients: Mapping[str, numpy.ndarray | None]
     """Along one direction through all inputs and parameters. Where values stop gradients, those of the program without such stops."""
     program = case.program
     moved = [name for name in case.wanted if name in case.arrays]
-    if any(
-        var.stop_gradient and var not in block.program.main.inputs for block in inner_blocks(program.main) for var in block.vars.values()
-    ):
+    fed = set(program.main.inputs)
+    if any(var.stop_gradient and var not in fed for block in inner_blocks(program.main) for var in block.vars.values()):
         program = program.clone()
         for block in inner_blocks(program.main):
             for var in block.vars.values():

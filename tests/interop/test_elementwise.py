@@ -1,5 +1,7 @@
 """Element-wise rules beside PyTorch, their exports beside ONNX Runtime: a part of what `python -m interop.elementwise` compares."""
 
+from collections.abc import Iterator
+
 import pytest
 
 pytest.importorskip("onnxruntime")
@@ -25,6 +27,15 @@ from oarlock.interop.torch.rules.registry import load_rules
 
 inf, nan = float("inf"), float("nan")
 OVERLOADS = dict(elementwise_overloads())
+
+
+@pytest.fixture(autouse=True)
+def denormal_numbers_are_kept() -> Iterator[None]:
+    """A test before may have trained, which lets the process flush them."""
+    before = torch.tensor([1e-310], dtype=torch.float64).mul(1.0).item() == 0.0
+    torch.set_flush_denormal(False)
+    yield
+    torch.set_flush_denormal(before)
 
 
 @pytest.mark.parametrize("overload", OVERLOADS)

@@ -12,7 +12,7 @@ from classifiers import small_classifier
 
 import oarlock as ol
 from oarlock import inference
-from oarlock.io import files
+from oarlock.io import container, files
 from oarlock.io.files import read_file
 
 LOADS = {"load_model": ol.load_model, "inference": inference.load_model}
@@ -114,7 +114,8 @@ def test_a_file_that_the_system_does_not_let_be_read_is_not_called_missing(untru
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(files, "open", refuse, raising=False)
+    for reader in (files, container):
+        monkeypatch.setattr(reader, "open", refuse, raising=False)
     with pytest.raises(ol.ReadError) as raised:
         load(model, untrusted=untrusted)
     assert str(raised.value) == f'"{model}" cannot be read: Input/output error'

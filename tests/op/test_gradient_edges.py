@@ -1,5 +1,7 @@
 """Gradients at the edges of domains are PyTorch's, or the page says why not: a part of what `python -m op.gradient_edges` compares."""
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 from op.arguments import FORWARD, Arguments
@@ -28,6 +30,15 @@ WITHOUT = {
     **dict.fromkeys(("layer_norm_grad", "layer_norm_scale_grad"), "PyTorch has no gradient of the kernel alone"),
 }
 """Operators that cannot be compared."""
+
+
+@pytest.fixture(autouse=True)
+def denormal_numbers_are_kept() -> Iterator[None]:
+    """A test before may have trained, which lets the process flush them."""
+    before = torch.tensor([1e-310], dtype=torch.float64).mul(1.0).item() == 0.0
+    torch.set_flush_denormal(False)
+    yield
+    torch.set_flush_denormal(before)
 
 
 @pytest.mark.parametrize("operator", [pytest.param(each, id=each.type) for each in DIFFERENTIABLE])

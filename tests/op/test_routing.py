@@ -56,12 +56,17 @@ def test_integers_and_bools_are_routed_too_and_carry_no_gradient():
 
 def test_rows_that_are_not_as_many_as_the_condition_asks_for_fail_at_their_line():
     with ol.Program() as program:
-        x = ol.layer.data("x", shape=[2], dtype="float64")
+        yes, no = (ol.layer.data(name, shape=[2], dtype="float64", batch=name) for name in ("p", "q"))
         c = ol.layer.data("c", shape=[], dtype="bool")
-        merged = ol.op.merge(c, x, x)
+        merged = ol.op.merge(c, yes, no)
+    condition = numpy.array([True, True, False, True])
     with pytest.raises(ol.KernelError) as raised:
-        run(program, {"x": X, "c": numpy.array([True, True, False, True])}, [merged])
-    assert raised.value.message == "merge: the condition is true for 3 rows and false for 1, where yes has 4 and no has 4"
+        run(program, {"p": X[:2], "q": X[:2], "c": condition}, [merged])
+    assert raised.value.message == "merge: the condition is true for 3 rows and false for 1, where yes has 2 and no has 2"
+    assert raised.value.location == merged.op.location
+    with pytest.raises(ol.ShapeError) as raised:
+        run(program, {"p": X, "q": X, "c": condition}, [merged])
+    assert raised.value.message == "merge: condition has 4 elements, where yes has 4 rows and no has 4"
     assert raised.value.location == merged.op.location
 
 

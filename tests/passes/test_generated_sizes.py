@@ -51,7 +51,7 @@ def test_other_numbers_for_symbols_leave_the_program_and_its_parameters():
 
 
 @pytest.mark.parametrize(
-    ("place", "number"), [("oarlock.runtime.interpreter.check_sizes", 11), ("oarlock.runtime.preparation.find_size_checks", 1)]
+    ("place", "number"), [("oarlock.runtime.interpreter.check_sizes", 2), ("oarlock.runtime.preparation.find_size_checks", 1)]
 )
 def test_executors_that_do_not_check_sizes_are_seen(place, number, monkeypatch):
     monkeypatch.setattr(place, lambda *_: {})

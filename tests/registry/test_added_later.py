@@ -54,12 +54,12 @@ def test_a_kernel_without_the_default_is_refused():
 
 def test_an_index_made_by_other_windows_is_not_trusted():
     with ol.Program() as program:
-        x = ol.layer.data("x", [1, 4, 4], dtype="float64")
-        windows = {"size": (2, 2), "stride": (1, 1), "padding": (0, 0)}
-        pooled = ol.op.max_pool2d(x, dilation=(2, 2), **windows)
+        x = ol.layer.data("x", [1, 5, 5], dtype="float64")
+        windows = {"stride": (1, 1), "padding": (0, 0)}
+        pooled = ol.op.max_pool2d(x, size=(2, 2), dilation=(2, 2), **windows)
         index = program.main.ops[-1].outputs["index"][0]
-        max_pool2d_dx(index, pooled, x, **windows, dilation=(2, 2))
-        max_pool2d_dx(index, pooled, x, **windows)
+        max_pool2d_dx(index, pooled, x, size=(2, 2), dilation=(2, 2), **windows)
+        max_pool2d_dx(index, pooled, x, size=(3, 3), **windows)
     own, other = program.main.ops[-2:]
     assert trusts(standard.get("max_pool2d_dx"), own)
     assert not trusts(standard.get("max_pool2d_dx"), other)

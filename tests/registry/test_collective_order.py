@@ -109,7 +109,7 @@ LEGAL = {
     "by a parameter": lambda x, w: branch(ol.op.reduce_sum(w) > 0.0, x),
     "by a counter": counted,
     "without an exchange": lambda x, w: ol.cond(ol.op.reduce_sum(x) > 0.0, lambda: ol.op.reduce_sum(x), lambda: ol.op.reduce_sum(w)),
-    "steps of a length that is written": lambda x, w: steps(ol.op.reshape(x, (-1, 3))[0:2]),
+    "steps of a length that is written": lambda x, w: steps(ol.op.slice(ol.op.reshape(x, (-1, 3)), start=0, stop=2, clip=False)),
 }
 
 

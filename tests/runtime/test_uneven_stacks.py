@@ -98,7 +98,8 @@ def test_what_an_attribute_reads_later_is_not_written_over():
     """By an op between, for which it would else be memory to write over."""
     with ol.Program() as program:
         x = ol.layer.data("x", [2], batch="t", dtype="int64")
-        shape = ol.op.add(ol.op.slice(ol.op.reshape(x, shape=(-1,)), axis=0, start=0, stop=2), ol.op.full(shape=(), value=1, dtype="int64"))
+        first = ol.op.slice(ol.op.reshape(x, shape=(-1,)), axis=0, start=0, stop=2, clip=False)
+        shape = ol.op.add(first, ol.op.full(shape=(), value=1, dtype="int64"))
         other = ol.op.multiply(shape, ol.op.full(shape=(), value=100, dtype="int64"))
         program.targets["y"] = ol.op.reshape(x, shape=shape)
         program.targets["other"] = other
