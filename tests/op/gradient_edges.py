@@ -206,8 +206,10 @@ def _finding(name: str, case: str, edge: str, slot: str, arguments: Arguments, o
 
 def kinds_of(arguments: Arguments) -> frozenset[str]:
     """The kinds of edges that stand in the arguments."""
-    found = set()
-    for item in (item for items in arguments.tensors.values() for item in items if item.is_floating_point()):
+    floats = [item for items in arguments.tensors.values() for item in items if item.is_floating_point()]
+    every = torch.cat([item.flatten().double() for item in floats]) if floats else torch.zeros(0)
+    found = {"equal"} if every.unique().numel() < every.numel() else set()  # of one input, or of two
+    for item in floats:
         tiny = torch.finfo(item.dtype).tiny
         size = item.abs()
         kinds = {
@@ -219,7 +221,6 @@ def kinds_of(arguments: Arguments) -> frozenset[str]:
             "one": size == 1,
         }
         found |= {kind for kind, where in kinds.items() if where.any()}
-        found |= {"equal"} if item.numel() > 1 and item.unique().numel() < item.numel() else set()
     return frozenset(found)
 
 

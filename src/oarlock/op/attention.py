@@ -93,3 +93,8 @@ def scaled_dot_product_attention_backward(
     query, key, value, y, logsumexp, dy, mask=None, bias=None, dlogsumexp=None, *, heads, causal, scale=None
 ):
     return attend_backward(query, key, value, y, logsumexp, dy, mask, bias, dlogsumexp, heads=heads, causal=causal, scale=scale)
+
+
+scaled_dot_product_attention.declare_edges(
+    infinite="an infinite value is multiplied by a share of 0, which is NaN, at hidden positions too; PyTorch leaves some of them out"
+)

@@ -236,4 +236,6 @@ _OF_INFINITIES = "sums of products of the whole matrix, so that one infinity mak
 cofactors.declare_edges(refused=_BY_INVERSE, infinite=_OF_INFINITIES, nan=_OF_INFINITIES)
 det.declare_edges(denormal="by cofactors, which are 0 there; PyTorch divides by pivots, and gives NaN", infinite=_OF_INFINITIES)
 slogdet.declare_edges(refused=_BY_INVERSE, infinite=_OF_INFINITIES, nan=_OF_INFINITIES)
-solve_columns.declare_edges(infinite=_OF_INFINITIES)
+solve_columns.declare_edges(
+    infinite=_OF_INFINITIES, denormal="a quotient by a pivot that is a denormal number overflows at another step than PyTorch's"
+)
