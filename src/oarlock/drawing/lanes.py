@@ -6,7 +6,7 @@ is linear in the number of items.
 """
 
 import heapq
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -14,7 +14,7 @@ __all__ = ["ABOVE", "Lanes", "assign_lanes"]
 
 ABOVE = -1
 """The item that defines a value which comes from outside the frame."""
-_Value = TypeVar("_Value", bound=Hashable)
+_Value = TypeVar("_Value")
 _MOST = 10  # lanes of a frame
 _FAR = 40  # items; a value that is read so far below leaves lanes to others
 

@@ -74,7 +74,7 @@ def _follow_numbers(op: Op, symbol: str, places: dict[Var, Place], numbers: dict
     if not any(var in numbers for var in op.reads):
         return False
     (written,), (x,) = op.writes, op.inputs.get("x", (None,))
-    if op.type in ("reshape", "view") and x in numbers:
+    if op.type in ("reshape", "view") and x is not None and x in numbers:
         place = reshaped(x.shape or (), written.shape or (), numbers[x], symbol)
         if place is not None and axes_with(written.shape, symbol) == [place.axis]:
             numbers[written] = place
