@@ -7,7 +7,7 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Role
 from oarlock.ir.program import Program
 from oarlock.ir.substitution import replace_reads
-from oarlock.ir.var import Var
+from oarlock.ir.var import Var, is_among
 from oarlock.op.choice import maximum
 from oarlock.op.comparison import greater
 from oarlock.op.composed.arithmetic import constant_like
@@ -76,7 +76,8 @@ def _without_batch(main: Block, batches: Var) -> Iterator[tuple[Var, Var]]:
     """Variables of the step that an update reads, and those that stand for them where there is no step."""
     name = batches.name.removesuffix(".accumulated")
     is_due = main.var(f"{name}.due")
-    means = dict.fromkeys(var for op in main.ops if op.blocks and is_due in op.reads for var in op.reads if var.name.endswith(f"@{MEAN}"))
+    updates = [op for op in main.ops if op.blocks and is_among(is_due, op.reads)]
+    means = dict.fromkeys(var for op in updates for var in op.reads if var.name.endswith(f"@{MEAN}"))
     steps = full(shape=(), value=_steps_of(is_due), dtype=DType.FLOAT64)
     share = divide(steps, cast(maximum(batches, constant_like(1, batches)), dtype=DType.FLOAT64))
     for mean in means:
