@@ -183,7 +183,8 @@ def test_a_condition_that_is_no_variable(require):
         """
         oarlock.ArgumentError: ifelse: the condition must be a variable of a program, not bool True
           model.py:9      ie(True)
-        """,
+          Try: probably x == y of plain Python values, which is a Python bool: compare a variable, as in label == 0, or choose by Python's `if`    (oarlock explain ArgumentError)
+        """,  # noqa: E501
     )
 
 

@@ -19,7 +19,6 @@ TAKEN = {
     "power(2, x)": (lambda x, i: ol.op.power(2, x), lambda: numpy.float32(2) ** X),
     "where(c, x, 0.0)": (lambda x, i: ol.op.where(i > 0, x, 0.0), lambda: numpy.where(I > 0, X, 0).astype("float32")),
     "where(c, 1, x)": (lambda x, i: ol.op.where(i > 0, 1, x), lambda: numpy.where(I > 0, 1, X).astype("float32")),
-    "where(True, x, 0)": (lambda x, i: ol.op.where(True, x, 0), lambda: X),
     "where(c, c, False)": (lambda x, i: ol.op.where(i > 0, x > 1, False), lambda: (I > 0) & (X > 1)),
     "logical_or(c, True)": (lambda x, i: ol.op.logical_or(i > 0, True), lambda: I == I),
     "bitwise_and(i, 1)": (lambda x, i: ol.op.bitwise_and(i, 1), lambda: I & 1),
@@ -110,7 +109,7 @@ REFUSED = {
         lambda x, i, h: ol.op.add(x, True),
         ol.ArgumentError,
         "add: y must be a variable of the program, not bool True",
-        None,
+        "probably x == y of plain Python values, which is a Python bool: compare a variable, as in label == 0, or choose by Python's `if`",
     ),
     "numbers alone": (lambda x, i, h: ol.op.add(1, 2), ol.ArgumentError, "add: x must be a variable of the program, not int 1", None),
 }

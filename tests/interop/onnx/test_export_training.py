@@ -169,7 +169,7 @@ def test_a_training_step_under_onnx_runtime_does_what_ours_does(model: Callable[
         cost = model()
     session, losses = train_in_both(program, cost)
     assert len(set(losses)) == STEPS, "nothing is learnt"
-    written = {var.name for var in program.persistables() if any(op.is_commit and var in op.writes for op in program.main.ops)}
+    written = {var.name for var in program.persistables() if any(op.is_commit and var in set(op.writes) for op in program.main.ops)}
     assert session.exported.state == {name: f"{name}@NEXT" for name in written}
 
 

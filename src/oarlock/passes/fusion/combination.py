@@ -171,7 +171,7 @@ class Combination:
             wanted = (inputs["w"].shape or ())[-1:]  # type: ignore[union-attr]
             bias = next((each for each in values if not each.negative and each.operands[0].shape == wanted), None)  # type: ignore[union-attr]
             if bias is not None:
-                values.remove(bias)
+                values[:] = [each for each in values if each is not bias]
                 inputs["bias"] = bias.operands[0]
         return self._emit(term.product, inputs)
 

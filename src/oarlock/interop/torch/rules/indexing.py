@@ -242,7 +242,7 @@ def slice_scatter(self: Var, src: Var, dim: int = 0, start: Size | None = None, 
     """The parts before the slice, the new slice, and the parts after it, joined; with a step, by numbers."""
     axis = axis_of(self, dim)
     whole = shape_of(self)[axis]
-    first, last = 0 if start is None else start, whole if end is None or end == 2**63 - 1 else end
+    first, last = 0 if start is None else start, whole if end is None or (isinstance(end, int) and end == 2**63 - 1) else end
     if not all(isinstance(item, int) for item in (whole, first, last)):
         refuse(not (first == 0 and last == whole), f"a slice from {first} to {last} of the size {whole} is written")
         return src

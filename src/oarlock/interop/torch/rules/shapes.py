@@ -207,7 +207,7 @@ def slice(self: Var, dim: int = 0, start: Size | Var | None = None, end: Size | 
     """Bounds beyond the axis are clipped; of symbols among them, the run refuses those beyond it."""
     axis = axis_of(self, dim)
     whole = shape_of(self)[axis]
-    first, last = 0 if start is None else start, whole if end is None or end == _FAR else end
+    first, last = 0 if start is None else start, whole if end is None or (isinstance(end, int) and end == _FAR) else end
     if isinstance(first, Var) or isinstance(last, Var):
         return _taken(self, axis, first, last, step)
     if isinstance(first, int) and (isinstance(last, int) or last == whole):
