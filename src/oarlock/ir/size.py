@@ -8,7 +8,7 @@ least of some sizes, `min(t,512)`.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, reduce
 
 from oarlock.errors import ShapeError
@@ -39,6 +39,7 @@ __all__ = [
     "sum_of",
     "terms",
     "told",
+    "told_together",
     "whole",
 ]
 
@@ -284,6 +285,14 @@ def told(shape: Shape, numbers: Iterable[int]) -> dict[str, int]:
             name, value = solve(size, number) or (size, number)
             if value is not None:
                 values[name] = value
+    return values
+
+
+def told_together(shapes: Iterable[Shape], numbers: Iterable[Sequence[int]]) -> dict[str, int]:
+    """Return the values of names, given that each shape is the numbers beside it. The first shape that has a name decides."""
+    values: dict[str, int] = {}
+    for shape, each in zip(shapes, numbers, strict=True):
+        values = told(shape, each) | values
     return values
 
 

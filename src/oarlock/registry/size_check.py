@@ -6,6 +6,7 @@ The check needs no rules of its own. It infers the op once more, from numbers, a
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -14,7 +15,7 @@ from oarlock.errors import OarlockError, ShapeError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
-from oarlock.ir.size import Shape, Size, evaluate, format_shape, linear, names_in, told
+from oarlock.ir.size import Shape, Size, evaluate, format_shape, linear, names_in, told_together
 from oarlock.ir.traversal import walk_ops
 from oarlock.ir.var import Var
 from oarlock.registry.call_signature import format_call
@@ -121,10 +122,10 @@ def check_sizes(op: Op, catalogue: Catalogue, given: Mapping[str, Sequence[Any]]
         check(*(value.shape for values in given.values() for value in values))
 
 
-def fed_sizes(program: Program, needed: Iterable[Var] | None = None) -> frozenset[Size]:
+def fed_sizes(program: Program, needed: AbstractSet[Var] | None = None) -> frozenset[Size]:
     """The symbols that the inputs of a program tell, by their shapes: all of its inputs, or those that are `needed`."""
     if needed is not None:
-        return _told_by(var for var in program.main.inputs if var in set(needed))
+        return _told_by(needed.intersection(program.main.inputs))
     found = _fed.get(program)
     if found is None or found[0] != program.revision:
         found = _fed[program] = program.revision, _told_by(program.main.inputs)
@@ -222,9 +223,7 @@ def _find_fault(
         return error
     except (ValueError, ArithmeticError) as error:  # of a rule that is anyone's
         return ShapeError(str(error))
-    values: dict[str, int] = {}
-    for shape, numbers in zip(declared, shapes, strict=True):
-        values = told(shape or (), numbers) | values  # type: ignore[arg-type]
+    values = told_together((shape or () for shape in declared), shapes)  # type: ignore[arg-type]
     for type, wanted in zip((type for each in inferred.values() for type in each), outputs, strict=False):
         for size, expected in zip(type.shape or (), wanted or (), strict=False):
             number = evaluate(expected, values)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from oarlock.errors import ShapeError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.operation import Op
-from oarlock.ir.size import Shape, evaluate, format_shape, linear, names_in, told
+from oarlock.ir.size import Shape, evaluate, format_shape, linear, names_in, told_together
 from oarlock.registry.attribute_spec import UnknownSizes
 
 if TYPE_CHECKING:
@@ -51,9 +51,7 @@ def numbers_in(sizes: Sizes, shapes: Iterable[Shape], given: Iterable[Sequence[i
 
 @lru_cache(maxsize=4096)  # a step asks for the same ones as the step before
 def _remembered(sizes: Sizes, shapes: tuple[Shape, ...], given: tuple[tuple[int, ...], ...]) -> Sizes:
-    values: dict[str, int] = {}
-    for shape, numbers in zip(shapes, given, strict=True):
-        values = told(shape, numbers) | values
+    values = told_together(shapes, given)
     found = ((size, evaluate(size, values)) for size in sizes)
     return Sizes(size if number is None else number for size, number in found)
 

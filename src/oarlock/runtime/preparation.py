@@ -9,7 +9,7 @@ import torch
 from oarlock.errors import ScopeError
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
-from oarlock.ir.size import told
+from oarlock.ir.size import told_together
 from oarlock.ir.traversal import needed_ops
 from oarlock.passes.pipeline import optimize
 from oarlock.passes.places import places_named, write_moves
@@ -84,23 +84,18 @@ class Prepared:
         self.read = {var for op in (*self.ops, *self.tail) for var in op.reads} | {path.var for path in fetched}
         self.stored = [var for var in program.persistables() if var in self.read]
         plain = not any(path.trips for path in fetched) and max(map(_depth, self.ops), default=0) <= _MAX_DEPTH
-        self._fed_checks = self._find_fed_checks()
+        self._fed_sizes = fed_sizes(program, self.read)
+        checks = find_size_checks([*self.ops, *self.tail], interpreter.catalogue).values()
+        self._fed_checks = [check for check in checks if check.follows_from(self._fed_sizes)]  # of sizes that the inputs decide
         self._fitting: set[tuple[Sequence[int], ...]] = set()  # shapes of the inputs that passed these checks
         # What was fed last, and before that, where types tell all about it: the last batch of an epoch may be smaller than the others.
         self._accepted: tuple[_Accepted, ...] = ()
         self.plan = self._plan(passes, places, poison=poison, backend=backend) if plain and passes is not None else None
 
-    def _find_fed_checks(self) -> list[SizeCheck]:
-        """The checks of sizes that the inputs decide, in the order of the ops."""
-        fed = fed_sizes(self.program, self.read)
-        return [
-            check for check in find_size_checks([*self.ops, *self.tail], self.interpreter.catalogue).values() if check.follows_from(fed)
-        ]
-
-    def _value_checks(self, program: Program, ops: Sequence[Op]) -> dict[Op, SizeCheck]:
-        """The checks of sizes that values decide, for `ops` of a copy of the program."""
-        fed = fed_sizes(program, [program.main.vars[var.name] for var in self.program.main.inputs if var in self.read])
-        return {op: check for op, check in find_size_checks(ops, self.interpreter.catalogue).items() if not check.follows_from(fed)}
+    def _value_checks(self, ops: Sequence[Op]) -> dict[Op, SizeCheck]:
+        """The checks of sizes that values decide, for `ops` of a copy of the program, whose inputs have the same sizes."""
+        checks = find_size_checks(ops, self.interpreter.catalogue)
+        return {op: check for op, check in checks.items() if not check.follows_from(self._fed_sizes)}
 
     @property
     def writes(self) -> bool:
@@ -149,7 +144,7 @@ class Prepared:
             applied,
             devices=[device_of(place) for place in places],
             places={op: place for op, place in found.items() if place},
-            size_checks=self._value_checks(copy, ops),
+            size_checks=self._value_checks(ops),
             fed_checks=[str(check) for check in self._fed_checks],
             poison=poison,
             backend=backend,
@@ -241,9 +236,7 @@ class Prepared:
         shapes = tuple(tensor.shape for tensor in tensors.values())
         if shapes in self._fitting:
             return
-        sizes: dict[str, int] = {}
-        for name, tensor in tensors.items():
-            sizes |= told(self.program.main.vars[name].shape or (), tensor.shape)
+        sizes = told_together((self.program.main.vars[name].shape or () for name in tensors), shapes)
         for check in self._fed_checks:
             check(*check.evaluate(sizes))
         if len(self._fitting) >= _MOST_FITTING:
