@@ -125,7 +125,7 @@ def check_sizes(op: Op, catalogue: Catalogue, given: Mapping[str, Sequence[Any]]
 def fed_sizes(program: Program, needed: AbstractSet[Var] | None = None) -> frozenset[Size]:
     """The symbols that the inputs of a program tell, by their shapes: all of its inputs, or those that are `needed`."""
     if needed is not None:
-        return _told_by(needed.intersection(program.main.inputs))
+        return _told_by(var for var in program.main.inputs if var in needed)
     found = _fed.get(program)
     if found is None or found[0] != program.revision:
         found = _fed[program] = program.revision, _told_by(program.main.inputs)
