@@ -45,9 +45,8 @@ def test_an_example_runs(name):
         exec(LAYERS["GIVEN"], names)
         given = set(names)
         exec(EXAMPLES[name], names)
-    results = {
-        key: value for key, value in names.items() if key not in given and key != "__builtins__" and value not in program.main.inputs
-    }
+    inputs = {var.name for var in program.main.inputs}
+    results = {key: value for key, value in names.items() if key not in given | {"__builtins__"} and value.name not in inputs}
     assert results, "it gives something a name"
     for key, var in results.items():
         assert f"\n{key}: {var.type_text}\n" in PAGE or var.parameter

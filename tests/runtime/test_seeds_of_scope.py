@@ -677,8 +677,8 @@ def test_a_scope_gets_variables_from_a_description_and_then_first_values():
 def test_readers_and_writers_are_computed_from_the_block():
     main = small_program().main
     w = main.vars["fc_0.w"]
-    readers = [op.type for op in main.ops if w in op.reads]
-    writers = [op.type for op in main.ops if w in op.writes]
+    readers = [op.type for op in main.ops if any(w is var for var in op.reads)]
+    writers = [op.type for op in main.ops if any(w is var for var in op.writes)]
     assert readers == ["linear", "sgd"]
     assert writers == ["assign"]
 
