@@ -4,6 +4,8 @@ The source folder is the root of the repository, for README.md and its like are 
 there and at a forge. docs/decisions/0013-the-documents-as-a-site.md tells why.
 """
 
+import re
+
 from sphinx.application import Sphinx
 
 project = "Oarlock"
@@ -35,7 +37,7 @@ CONTENTS = {
     "Guides": ["docs/guides/*"],
     "Internals": ["docs/internals/*"],
     "Folders": ["src/oarlock/README", "src/oarlock/**/README", "benchmarks/README", "tests/README"],
-    "Reference": ["docs/reference/*"],
+    "Reference": ["docs/reference/README", "docs/reference/*"],
     "Benchmarks": ["docs/benchmarks/README", "docs/benchmarks/*"],
     "Decisions": ["docs/decisions/README", "docs/decisions/*"],
     "The project": ["CONTRIBUTING", "SECURITY", "CHANGELOG", "docs/first_reading", "examples/node/README"],
@@ -43,6 +45,9 @@ CONTENTS = {
 
 
 def add_contents(app: Sphinx, page: str, source: list[str]) -> None:
+    """Add the lists of pages to the first page, and links to the generated pages, which the repository does not have, to theirs."""
+    if page == "docs/reference/README":
+        source[0] = re.sub(r"^\| `(\w+\.md)` \|", r"| [\1](\1) |", source[0], flags=re.MULTILINE)
     if page == root_doc:
         for caption, pages in CONTENTS.items():
             source[0] += "\n".join(["", "```{toctree}", ":hidden:", ":glob:", f":caption: {caption}", "", *pages, "```", ""])

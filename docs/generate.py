@@ -1,13 +1,14 @@
-"""The generated reference: pages of the operators, layers, optimizers, data sets, errors and names that the package declares.
+"""Write the generated reference: operators, layers, optimizers, data sets, errors and public names, as the package declares them.
 
     python docs/generate.py
 
-It stands beside what it writes, for it is no part of the package and no test; tests/test_pages.py says when what is checked in is not what
-it would write. Each page has a file in `reference_pages/`, whose function gives its lines.
+The pages are written to docs/reference, which git ignores; `make docs` does this before it builds the site. Each page is made by a file of
+`reference_pages/`.
 """
 
 import re
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -20,24 +21,29 @@ from reference_pages.operators import operators
 from reference_pages.optimizers import optimizers
 
 ROOT = Path(__file__).resolve().parent.parent
-MADE = "<!-- Written by docs/generate.py: change what it reads, then `make docs`. -->"
+NOTE = "<!-- Written by docs/generate.py. -->"
+PAGES: dict[str, Callable[[], Iterator[str]]] = {
+    "docs/reference/operators.md": operators,
+    "docs/reference/compositions.md": compositions,
+    "docs/reference/layers.md": layers,
+    "docs/reference/optimizers.md": optimizers,
+    "docs/reference/datasets.md": datasets,
+    "docs/reference/errors.md": error_classes,
+    "docs/reference/api.md": public_names,
+}
+"""The functions that give the lines of each page, by its path in the repository."""
 
 
-def make_reference() -> dict[str, str]:
-    """The text of each generated file, by its path in the repository."""
-    made = {
-        "operators": operators(),
-        "compositions": compositions(),
-        "layers": layers(),
-        "optimizers": optimizers(),
-        "datasets": datasets(),
-        "errors": error_classes(),
-        "api": public_names(),
-    }
-    texts = {name: "\n".join([MADE, "", *lines]).rstrip() + "\n" for name, lines in made.items()}
-    return {f"docs/reference/{name}.md": re.sub(r"\n{3,}", "\n\n", text) for name, text in texts.items()}
+def make_page(path: str) -> str:
+    """Return the text of a generated page."""
+    text = "\n".join([NOTE, "", *PAGES[path]()]).rstrip() + "\n"
+    return re.sub(r"\n{3,}", "\n\n", text)
+
+
+def write_reference() -> None:
+    for path in PAGES:
+        (ROOT / path).write_text(make_page(path), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":
-    for path, text in make_reference().items():
-        (ROOT / path).write_text(text, encoding="utf-8", newline="\n")
+    write_reference()

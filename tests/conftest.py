@@ -21,7 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden",
         action="store_true",
-        help="rewrite tests/golden and the generated reference with what is there now; review the diff",
+        help="rewrite tests/golden with the current texts; review the diff",
     )
 
 

@@ -1,12 +1,14 @@
-"""The examples in docstrings of the public names, as `docs/reference/api.md` shows them, run; each with what it takes for granted."""
+"""The examples in docstrings of the public names, as the generated reference shows them: each runs after the code that it assumes."""
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
 
-REFERENCE = Path(__file__).parent.parent / "docs" / "reference" / "api.md"
-BLOCKS = re.findall(r"^```python\n(.*?)^```$", REFERENCE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+REFERENCE = runpy.run_path(str(Path(__file__).parent.parent / "docs" / "generate.py"))
+PAGE = REFERENCE["make_page"]("docs/reference/api.md")
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 EXAMPLES = [text for text in BLOCKS if not re.match(r"@|(def|class) ", text)]  # the others are declarations
 
 BEFORE = """

@@ -1,4 +1,4 @@
-"""The examples of layers, as docs/reference/layers.md shows them: each runs, and gives what it declares."""
+"""The examples of layers, as the generated reference shows them: each runs, and its results have the declared types."""
 
 import importlib
 import re
@@ -10,9 +10,9 @@ import pytest
 
 import oarlock as ol
 
-runpy.run_path(str(Path(__file__).resolve().parents[2] / "docs" / "generate.py"))  # which makes its folder one of modules
+REFERENCE = runpy.run_path(str(Path(__file__).resolve().parents[2] / "docs" / "generate.py"))  # makes reference_pages importable
 LAYERS = vars(importlib.import_module("reference_pages.layers"))
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "layers.md").read_text("utf-8")
+PAGE = REFERENCE["make_page"]("docs/reference/layers.md")
 EXAMPLES = dict(re.findall(r"^### ol\.layer\.(\w+)\n.*?^```python\n(?!def )(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
 
 
