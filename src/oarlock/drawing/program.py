@@ -47,10 +47,12 @@ class ProgramDrawing:
 
     @cached_property
     def svg(self) -> str:
+        """The picture as SVG, with the inner blocks folded."""
         return draw_frames(self.outline.frames, self._title(), self._depths(_DRAWN)).svg()
 
     @cached_property
     def html(self) -> str:
+        """The drawing as HTML for a page or a notebook, with blocks that open and close."""
         folded = frozenset(_FOLDED) if self.depth is None else frozenset()
         body = frames_html(self.outline.frames, self._prefix, self._depths(_SEEN), folded)
         style = css_variables(".oarlock") + _STYLE
@@ -58,6 +60,7 @@ class ProgramDrawing:
 
     @property
     def page(self) -> str:
+        """The drawing as a whole HTML page."""
         return page(self._title(), self.html)
 
     def _repr_html_(self) -> str | None:

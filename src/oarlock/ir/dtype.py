@@ -30,14 +30,17 @@ class DType(Enum):
 
     @property
     def is_floating(self) -> bool:
+        """Whether the dtype is a floating-point type, bfloat16 and float16 included."""
         return "float" in self.value
 
     @property
     def is_integer(self) -> bool:
+        """Whether the dtype is an integer type. Bool is not."""
         return "int" in self.value
 
     @property
     def is_complex(self) -> bool:
+        """Whether the dtype is complex64 or complex128."""
         return "complex" in self.value
 
     @property

@@ -57,6 +57,7 @@ class Program:
 
     @property
     def main(self) -> Block:
+        """The outermost block."""
         return self.blocks[0]
 
     def __enter__(self) -> "Program":

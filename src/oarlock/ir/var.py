@@ -132,6 +132,7 @@ class Var(AttachedToVar):
 
     @property
     def ndim(self) -> int | None:
+        """The number of dimensions, or None if the shape is unknown."""
         return None if self.shape is None else len(self.shape)
 
     @property

@@ -27,6 +27,7 @@ class Catalogue:
 
     @property
     def is_forward_only(self) -> bool:
+        """Whether the catalogue was created with `gradients=False`."""
         return not self._gradients
 
     def __iter__(self) -> "Iterator[Operator]":

@@ -147,10 +147,12 @@ class Operator(CallingConvention):
 
     @property
     def doc(self) -> str:
+        """The docstring of the kernel."""
         return inspect.getdoc(self.kernel) or ""
 
     @cached_property
     def attributes(self) -> dict[str, AttributeSpec]:
+        """The attributes by name, as the kernel's signature declares them."""
         return attribute_specs(self)
 
     @property
@@ -165,6 +167,7 @@ class Operator(CallingConvention):
 
     @property
     def block_attributes(self) -> tuple[str, ...]:
+        """The names of the attributes that are blocks."""
         return tuple(spec.name for spec in self.attributes.values() if spec.type is Block)
 
     @property

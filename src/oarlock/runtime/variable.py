@@ -165,6 +165,7 @@ class Variable:
 
     @property
     def is_set(self) -> bool:
+        """Whether the variable has a value. Raises ScopeError if its scope was dropped."""
         scope = self._scope()
         if scope is None or scope.dropped:
             self._require_scope()

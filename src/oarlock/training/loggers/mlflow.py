@@ -42,6 +42,7 @@ class MLflow:
         self._sent = 0.0
 
     def begin(self, settings: Mapping[str, object], step: int) -> None:
+        """Start the MLflow run, or continue the one of an interrupted run."""
         self._client = client = get_package("mlflow").MlflowClient(tracking_uri=self._address, registry_uri=self._address)
         found = client.get_experiment_by_name(self.experiment)
         experiment = client.create_experiment(self.experiment) if found is None else found.experiment_id
@@ -57,6 +58,7 @@ class MLflow:
         self._client.log_batch(self._run, params=[self._entities.Param(name, str(value)[:_LONGEST]) for name, value in entries.items()])
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Record the values of a step."""
         if self._goes_on:
             for label in values:
                 if label not in self._held:
@@ -69,12 +71,14 @@ class MLflow:
             self.flush()
 
     def flush(self) -> None:
+        """Send the values that have been recorded."""
         while self._gathered:
             some, self._gathered = self._gathered[:_MOST], self._gathered[_MOST:]
             self._client.log_batch(self._run, metrics=some)
         self._sent = time.time()
 
     def end(self, summary: Mapping[str, object]) -> None:
+        """Send the remaining values and the summary, and close the MLflow run."""
         self.flush()
         for name, value in summary.items():
             self._client.set_tag(self._run, f"summary.{name}", str(value))

@@ -36,6 +36,7 @@ class TensorBoard:
         self._file: Any = None
 
     def begin(self, settings: Mapping[str, object], step: int) -> None:
+        """Open the event file and write the settings."""
         self.folder.mkdir(parents=True, exist_ok=True)
         there = sorted(self.folder.glob(f"{_PREFIX}*"))
         goes_on = any(path.name.endswith(f".{settings['id']}") for path in there)
@@ -51,10 +52,12 @@ class TensorBoard:
             self._text("settings", flat({**settings, **self.settings}), step)
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Write the values of a step."""
         told = [self._summary.Summary.Value(tag=label, simple_value=value) for label, value in values.items()]
         self._write(step=step, summary=self._summary.Summary(value=told))
 
     def end(self, summary: Mapping[str, object]) -> None:
+        """Write the summary and close the event file."""
         self._text("summary", summary, int(str(summary.get("steps", 0))))
         self._file.close()
 

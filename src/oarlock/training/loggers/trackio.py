@@ -24,6 +24,7 @@ class Trackio:
         self._held: dict[str, int] = {}
 
     def begin(self, settings: Mapping[str, object], step: int) -> None:
+        """Start the trackio run, or continue the one of an interrupted run."""
         name = str(self.options.get("name") or settings["id"])
         self._held = self._last_steps(name)
         usual = {
@@ -36,11 +37,13 @@ class Trackio:
         self._run = self._package.init(**{"project": self.project, **usual, **self.options, "name": name})
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Log the values of a step."""
         new = new_to(self._held, step, values)
         if new:
             self._run.log(new, step=step)
 
     def end(self, summary: Mapping[str, object]) -> None:
+        """Log the summary and finish the trackio run."""
         self._run.log({f"summary/{name}": value for name, value in summary.items()})
         self._run.finish()
 

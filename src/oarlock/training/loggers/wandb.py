@@ -24,6 +24,7 @@ class WandB:
         self._from = 0
 
     def begin(self, settings: Mapping[str, object], step: int) -> None:
+        """Start the W&B run, or continue the one of an interrupted run."""
         given = {
             "project": self.project,
             "id": str(settings["id"]),
@@ -35,9 +36,11 @@ class WandB:
         self._from = self._run.step if self._run.resumed else 0
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Log the values of a step."""
         if step >= self._from:
             self._run.log(dict(values), step=step)
 
     def end(self, summary: Mapping[str, object]) -> None:
+        """Set the summary and finish the W&B run."""
         self._run.summary.update(dict(summary))
         self._run.finish(exit_code=0 if summary.get("status") == "finished" else 1)
