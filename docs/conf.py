@@ -40,7 +40,7 @@ CONTENTS = {
     "Reference": ["docs/reference/README", "docs/reference/*"],
     "Benchmarks": ["docs/benchmarks/README", "docs/benchmarks/*"],
     "Decisions": ["docs/decisions/README", "docs/decisions/*"],
-    "The project": ["CONTRIBUTING", "SECURITY", "CHANGELOG", "docs/first_reading", "examples/node/README"],
+    "The project": ["CONTRIBUTING", "SECURITY", "CHANGELOG", "examples/node/README"],
 }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 REFERENCE = runpy.run_path(str(Path(__file__).parent.parent / "docs" / "generate.py"))
-PAGE = REFERENCE["make_page"]("docs/reference/api.md")
+PAGE = "\n".join(REFERENCE["make_page"](f"docs/reference/{name}.md") for name in [*REFERENCE["AREAS"], "optimizers"])
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 EXAMPLES = [text for text in BLOCKS if not re.match(r"@|(def|class) ", text)]  # the others are declarations
 

@@ -1,4 +1,4 @@
-"""An example for each function of variables that `ol.op` offers beside operators: `generate.py` runs them, and shows what they give."""
+"""An example of each function of `ol.op` that is not an operator. `generate.py` runs them and shows the results."""
 
 __all__ = ["EXAMPLES", "GIVEN"]
 
@@ -15,7 +15,7 @@ GIVEN = {
     "mask": [[True, False, True], [False, False, True]],
     "image": [[[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]], [[9.0, 8.0], [7.0, 6.0]], [[5.0, 4.0], [3.0, 2.0]]]],
 }
-"""Values of the variables that examples take for granted. Floats are float32, whole numbers int64."""
+"""The variables that the examples use. Floats are float32, integers int64."""
 
 _UNARY = """abs_sum celu deg2rad entr frac isneginf isposinf ndtr rad2deg relu6 selu signbit sinc softmin softsign tanhshrink nansum nanmean
             count_nonzero aminmax standard_deviation corrcoef cov atleast_3d diagflat trace argsort pdist"""

@@ -2,7 +2,7 @@
 
 import importlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FunctionType
 
 import numpy
@@ -16,7 +16,8 @@ from oarlock.op.composed.edges import COMPOSITION_EDGES
 from oarlock.registry.page import AT
 
 
-def compositions() -> Iterator[str]:
+def compositions(start: Iterable[str]) -> Iterator[str]:
+    """Yield the page. `start` is the table of the functions to start with."""
     families: dict[str, dict[str, FunctionType]] = {}
     for name, function in public_compositions().items():
         families.setdefault(function.__module__, {})[name] = function
@@ -24,9 +25,12 @@ def compositions() -> Iterator[str]:
     yield from (
         "# Compositions",
         "",
-        "Functions of variables that `ol.op` offers beside [operators](operators.md), of which they are composed: they write several",
-        "ops, and have the gradients of these. Where one fails, nothing of what it wrote is left. Below an example stands what it",
-        "gives. All take these variables for granted, float32 and int64:",
+        "Functions of `ol.op` that are composed of [operators](operators.md): each appends several ops and gets its gradient from theirs.",
+        "If one fails, the program is left unchanged.",
+        "",
+        *start,
+        "",
+        "The examples are followed by their results. They use these variables, float32 and int64:",
         "",
         *python("\n".join(f"{name} = {value}" for name, value in VALUES.items())),
         "| file | functions |",
@@ -47,7 +51,7 @@ def compositions() -> Iterator[str]:
 
 
 def edges(name: str) -> Iterator[str]:
-    """Where the gradient differs from PyTorch's, with the reasons."""
+    """Yield the points at which the gradient differs from PyTorch's, with the reasons."""
     reasons = COMPOSITION_EDGES.get(name, {})
     if reasons:
         yield (
@@ -61,12 +65,12 @@ def composition_title(name: str) -> str:
 
 
 def public_compositions() -> dict[str, FunctionType]:
-    """The functions of `ol.op` that are no operators."""
+    """Return the functions of `ol.op` that are not operators."""
     return {name: getattr(oarlock.op, name) for name in oarlock.op.compositions.__all__}
 
 
 def values_of(examples: list[str]) -> dict[str, list[str]]:
-    """The values that each example gives, a line each, by one run of them all."""
+    """Return the results of each example, one line each. All examples run as one program."""
     with oarlock.Program() as program:
         names: dict[str, object] = {"ol": oarlock}
         for name, value in VALUES.items():
@@ -81,7 +85,7 @@ def values_of(examples: list[str]) -> dict[str, list[str]]:
 
 
 def as_text(value: object) -> str:
-    """Numbers as Python writes them, with four digits."""
+    """Return numbers as Python prints them, with four digits."""
     if isinstance(value, list):
         return f"[{', '.join(map(as_text, value))}]"
     if isinstance(value, numpy.ndarray | numpy.generic):

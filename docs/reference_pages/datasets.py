@@ -13,9 +13,9 @@ def datasets() -> Iterator[str]:
     yield from (
         "# Data sets",
         "",
-        'Data that a name is enough for: `ol.datasets.load("iris:train")`, and `--data iris:train` on the command line; `oarlock datasets`',
-        "lists the same. Rows are dicts of arrays.",
-        "The types of columns are those that `load` gives unless it is told other sizes. [Data](../guides/data.md) says how data is read.",
+        'Data sets that are loaded by name: `ol.datasets.load("iris:train")`, or `--data iris:train` on the command line.',
+        "`oarlock datasets` lists them. A row is a dict of arrays. The column types are those of the default sizes.",
+        "[Data](../guides/data.md) shows how other data is read.",
         "",
         "| data set | rows | columns | licence |",
         "|---|---|---|---|",
@@ -24,7 +24,7 @@ def datasets() -> Iterator[str]:
         for module in group:
             about, title = module.DESCRIPTION, title_of(module.__name__)
             columns = ", ".join(f"`{name}` {kind}" for name, kind in about.columns.items())
-            rows = f"{about.rows['all']:,}" if about.rows else "as many as the Python that runs has"
+            rows = f"{about.rows['all']:,}" if about.rows else "depends on the Python version"
             yield f"| [{title}](#{slug('ol.datasets.' + title)}) | {rows} | {escaped(columns)} | {about.licence} |"
     for where, group in GROUPS.items():
         yield from ("", f"## {where[0].upper()}{where[1:]}", "")

@@ -12,7 +12,7 @@ def error_classes() -> Iterator[str]:
     yield from (
         "# Errors",
         "",
-        "`oarlock explain` prints this tree, `oarlock explain NAME` the text below a name. All are names of `oarlock`.",
+        "`oarlock explain` prints this tree, `oarlock explain NAME` the text of an error. All are names of `oarlock`.",
         "",
         *verbatim(inspect.getdoc(errors)),
     )

@@ -3,7 +3,7 @@
 import importlib
 import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FunctionType
 
 from reference_pages.markdown import is_python, prose, python, slug, verbatim
@@ -26,18 +26,21 @@ ids = ol.layer.data("ids", ["t"], dtype="int64")            # int64[n, t]
 label = ol.layer.data("label", [], dtype="int64")           # int64[n]
 lengths = ol.layer.data("lengths", [], dtype="int64")       # int64[n]
 """
-"""The variables that the examples of layers take for granted."""
+"""The inputs that the examples of layers use."""
 LISTED = 12  # parameters below an example
 
 
-def layers() -> Iterator[str]:
+def layers(start: Iterable[str]) -> Iterator[str]:
+    """Yield the page. `start` is the table of the layers to start with."""
     yield from (
         "# Layers",
         "",
-        "Operators together with the parameters they need: `ol.layer.NAME`. [Adding an operator](../guides/add_an_operator.md) says",
-        "how shapes and dtypes are read, [errors](errors.md) what an error means. Loops, branches, inputs, and what needs no parameters",
-        "are among the [public names](api.md#oarlocklayer). Below an example stands what it gives, and the parameters that it makes.",
-        "All take these for granted:",
+        "Operators with the parameters that they need: `ol.layer.NAME`. [Adding an operator](../guides/add_an_operator.md) explains how",
+        "shapes and dtypes are written. Inputs, loops and branches are on a [page of their own](inputs_and_blocks.md).",
+        "",
+        *start,
+        "",
+        "The examples are followed by their results and the parameters that they create. They use these inputs:",
         "",
         *python(GIVEN.rstrip()),
         "| file | layers |",
@@ -62,12 +65,12 @@ def layers() -> Iterator[str]:
 
 
 def layer_title(name: str) -> str:
-    """The heading of a layer, which is not that of its family even where they are called alike."""
+    """Return the heading of a layer, which differs from the heading of a family of the same name."""
     return f"ol.layer.{name}"
 
 
 def public_layers() -> dict[str, FunctionType]:
-    """The functions of `ol.layer` that make layers, and others that have an example; not loops, branches, inputs and literals."""
+    """Return the functions of `ol.layer` that create layers or have an example, without loops, branches, inputs and literals."""
     apart = ("oarlock.layer.control.", "oarlock.layer.inputs", "oarlock.layer.literal", "oarlock.layer.decoding")
     found = {name: getattr(oarlock.layer, name) for name in oarlock.layer.__all__}
     own = {name: value for name, value in found.items() if inspect.isfunction(value) and value.__name__ == name}
@@ -79,12 +82,12 @@ def public_layers() -> dict[str, FunctionType]:
 
 
 def has_example(function: FunctionType) -> bool:
-    """Whether the docstring of a function ends with an example."""
+    """Return whether the docstring of a function ends with an example."""
     return is_python(textwrap.dedent((inspect.getdoc(function) or "").rpartition("\n\n")[2]))
 
 
 def made_by(example: str) -> Iterator[str]:
-    """The variables to which an example gives names, then the parameters that it makes, as a program is printed."""
+    """Yield the variables that an example assigns, then the parameters that it creates, as a program prints them."""
     with oarlock.Program() as program:
         names: dict[str, object] = {"ol": oarlock}
         exec(GIVEN, names)  # noqa: S102

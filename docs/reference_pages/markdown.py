@@ -1,4 +1,4 @@
-"""Docstrings and lines of code as Markdown."""
+"""Docstrings and code as Markdown."""
 
 import ast
 import re
@@ -6,7 +6,7 @@ import textwrap
 
 
 def prose(text: str | None) -> str:
-    """A docstring as Markdown: what is indented, or Python from the second line on, is code; nothing outside code is markup."""
+    """Return a docstring as Markdown. Indented paragraphs, and a rest that is Python, become code; other text is escaped."""
     first, _, rest = (text or "").partition("\n\n")
     if rest and is_python(rest):
         return f"{escaped(first)}\n\n```python\n{rest}\n```"
@@ -22,7 +22,7 @@ def prose(text: str | None) -> str:
 
 
 def is_python(text: str) -> bool:
-    """Whether `text` is Python that does something; a reference such as "Knuth, 1973." is Python too, as far as grammar goes."""
+    """Return whether `text` is Python with a call or an assignment. A reference such as "Knuth, 1973." parses as Python too."""
     try:
         tree = ast.parse(text)
     except SyntaxError:
@@ -31,10 +31,16 @@ def is_python(text: str) -> bool:
 
 
 def escaped(text: str) -> str:
-    """`text` with nothing but code that Markdown would take for markup: emphasis, tags, links."""
+    """Escape emphasis, tags and links in `text`, except in inline code."""
     pieces = re.split(r"(``.*?``|`[^`]*`)", text, flags=re.DOTALL)
     markup = r"\*|(?<!\w)_|_(?!\w)|<(?=[a-zA-Z/!])|\](?=[(\[])"
     return "".join(piece if at % 2 else re.sub(markup, r"\\\g<0>", piece) for at, piece in enumerate(pieces))
+
+
+def first_sentence(text: str | None) -> str:
+    """Return the first sentence of a docstring, on one line."""
+    line = " ".join((text or "").partition("\n\n")[0].split())
+    return escaped(re.split(r"(?<=[.;:])\s", line)[0].rstrip(";:."))
 
 
 def code(text: str) -> str:
@@ -50,5 +56,5 @@ def python(text: str) -> list[str]:
 
 
 def slug(heading: str) -> str:
-    """The anchor of a heading, as a forge and the site make it."""
+    """Return the anchor of a heading, as repository hosts and the site make it."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

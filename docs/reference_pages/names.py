@@ -1,75 +1,119 @@
-"""The page of public names."""
+"""The pages of public names by area, and the place of every public name in the reference."""
 
 import enum
-import importlib
+import functools
 import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from types import FunctionType, ModuleType
 
+from reference_pages.areas import AREAS
 from reference_pages.compositions import composition_title, public_compositions
 from reference_pages.layers import layer_title, public_layers
-from reference_pages.markdown import prose, python, slug
+from reference_pages.markdown import first_sentence, prose, python, slug
 from reference_pages.source import fields, header
 
 import oarlock
 from oarlock import errors
 from oarlock.registry.declaration import Operator
 
+OPTIMIZERS = ("oarlock.optimizer", "oarlock.optimizer.schedule")
+
+
+@dataclass(frozen=True)
+class Home:
+    """The page and the heading that describe a public value, and its paths, the shortest first."""
+
+    page: str
+    anchor: str
+    paths: tuple[str, ...]
+
+    @property
+    def link(self) -> str:
+        return f"{self.page}.md#{self.anchor}"
+
+
+def area_page(name: str) -> Iterator[str]:
+    area = AREAS[name]
+    yield from (f"# {area.title}", "", area.about, "", *first_names(area.first))
+    yield from entries(name, area.packages, area.first)
+
+
+def first_names(paths: Sequence[str]) -> Iterator[str]:
+    """Yield a table of names with links and the first sentences of their docstrings."""
+    yield from ("| start with | |", "|---|---|")
+    for path in paths:
+        value = functools.reduce(getattr, path.split(".")[1:], oarlock)  # type: ignore[arg-type]
+        doc = value.doc if isinstance(value, Operator) else inspect.getdoc(value)
+        yield f"| [`{path}`]({home_of(value).link}) | {first_sentence(doc).replace('|', chr(92) + '|')} |"
+
+
+def entries(page: str, packages: Sequence[str], first: Sequence[str] = (), without: Sequence[str] = ()) -> Iterator[str]:
+    """Yield the entries of a page, `first` first and the others by path; then links to the names that other pages describe."""
+    names = {path: value for package in packages for path, value in public_groups()[package].items() if path not in without}
+    links = []
+    for path in sorted(names, key=lambda path: (first.index(path) if path in first else len(first), path.lower())):
+        home = home_of(names[path])
+        if home.page != page and home.anchor != slug(path):
+            links.append(f"[`{path}`]({home.link})")
+        elif home.page == page and path == home.paths[0]:
+            yield from ("", f"## {path}", "")
+            if len(home.paths) > 1:
+                yield from (f"Also {', '.join(f'`{other}`' for other in home.paths[1:])}.", "")
+            yield from entry(path.rpartition(".")[2], names[path])
+    if links:
+        yield from ("", "## On other pages", "", ", ".join(links) + ".")
+
 
 def unwrapped(value: object) -> object:
-    """A function without the check of its calls, which not every module that has it has put around it."""
+    """Return a function without the check of its calls, which not every module of the function has put around it."""
     return inspect.unwrap(value) if inspect.isfunction(value) else value
 
 
-def public_names() -> Iterator[str]:
-    groups = public_groups()
-    places: dict[int, list[str]] = {}
-    for names in groups.values():
-        for path, value in names.items():
-            places.setdefault(id(unwrapped(value)), []).append(path)
-    for paths in places.values():
-        paths.sort(key=lambda path: path.count("."))  # the shortest is where it is described
-    yield from (
-        "# Public names",
-        "",
-        "What `import oarlock as ol` gives, by the package that it comes from. Operators are in [operators](operators.md) and",
-        "[compositions](compositions.md),",
-        "layers in [layers](layers.md), data sets in [data sets](datasets.md), exceptions in [errors](errors.md).",
-        "[Documents](../README.md) lists the guides, which say how",
-        "all this is used.",
-    )
-    in_layers, composed = list(public_layers().values()), list(public_compositions().values())
-    for group, names in groups.items():
-        yield from ("", f"## {group}", "", prose(inspect.getdoc(importlib.import_module(group))))
-        links = []
-        described = []
-        for path, value in names.items():
-            first, *others = places[id(unwrapped(value))]
-            if path != first and first in names:
-                continue
-            if isinstance(value, Operator):
-                links.append(f"[`{path}`](operators.md#{value.type})")
-            elif inspect.isclass(value) and issubclass(value, errors.OarlockError):
-                links.append(f"[`{path}`](errors.md#{value.__name__.lower()})")
-            elif value in composed:
-                links.append(f"[`{path}`](compositions.md#{slug(composition_title(value.__name__))})")
-            elif value in in_layers:
-                links.append(f"[`{path}`](layers.md#{slug(layer_title(value.__name__))})")
-            elif path != first:
-                links.append(f"[`{path}`](#{slug(first)})")
-            else:
-                described += ["", f"### {path}", ""]
-                described += [f"Also {', '.join(f'`{other}`' for other in others)}.", ""] if others else []
-                described += entry(path.rpartition(".")[2], value)
-        if links:
-            yield from ("", "Described elsewhere:", "", *(f"- {link}" for link in links))
-        yield from described
+def home_of(value: object) -> Home:
+    return homes()[id(unwrapped(value))]
 
 
+@functools.cache
+def homes() -> dict[int, Home]:
+    """Return the home of each public value by its id."""
+    paths: dict[int, list[tuple[str, str]]] = {}
+    values: dict[int, object] = {}
+    for package, names in public_groups().items():
+        for path, value in names.items():
+            paths.setdefault(id(unwrapped(value)), []).append((path, package))
+            values[id(unwrapped(value))] = value
+    layers, composed = list(public_layers().values()), list(public_compositions().values())
+    found = {}
+    for key, value in values.items():
+        places = sorted(paths[key], key=lambda place: place[0].count("."))  # a stable sort
+        name = getattr(value, "__name__", "")
+        if isinstance(value, Operator):
+            page, anchor = "operators", value.type
+        elif inspect.isclass(value) and issubclass(value, errors.OarlockError):
+            page, anchor = "errors", name.lower()
+        elif value in composed:
+            page, anchor = "compositions", slug(composition_title(name))
+        elif value in layers:
+            page, anchor = "layers", slug(layer_title(name))
+        else:
+            page, anchor = page_of(places[0][1]), slug(places[0][0])
+        found[key] = Home(page, anchor, tuple(path for path, _ in places))
+    return found
+
+
+def page_of(package: str) -> str:
+    pages = [name for name, area in AREAS.items() if package in area.packages] + ["optimizers"] * (package in OPTIMIZERS)
+    if len(pages) != 1:
+        raise ValueError(f"package {package} is in {len(pages)} areas of docs/reference_pages/areas.py: add it to one")
+    return pages[0]
+
+
+@functools.cache
 def public_groups() -> dict[str, dict[str, object]]:
-    """The public names of each package by their whole path: first those of `oarlock` itself, then those of its public modules."""
+    """Return the public names of each package by path: first those of `oarlock` itself, then those of its public modules."""
     groups: dict[str, dict[str, object]] = {}
     for home, names in oarlock._NAMES.items():  # type: ignore[attr-defined]
         group = groups.setdefault(".".join(home.split(".")[:2]), {})
@@ -78,19 +122,22 @@ def public_groups() -> dict[str, dict[str, object]]:
             add_name(groups, group, f"ol.{public}", getattr(oarlock, public))
     for name in oarlock._MODULES:  # type: ignore[attr-defined]
         add_module(groups, getattr(oarlock, name), f"ol.{name}")
+    for name, operator in oarlock.registry.standard.operators.items():
+        if getattr(oarlock.op, name, None) is operator:
+            groups["oarlock.op"][f"ol.op.{name}"] = operator
     return groups
 
 
 def add_module(groups: dict[str, dict[str, object]], module: ModuleType, path: str) -> None:
     group = groups.setdefault(module.__name__, {})
     for name in getattr(module, "__all__", ()):
-        if module is not oarlock.op or not isinstance(getattr(module, name), ModuleType):  # the families have a page of their own
+        if module is not oarlock.op or not isinstance(getattr(module, name), ModuleType):  # operators are added from the registry
             add_name(groups, group, f"{path}.{name}", getattr(module, name))
 
 
 def add_name(groups: dict[str, dict[str, object]], group: dict[str, object], path: str, value: object) -> None:
     if isinstance(value, ModuleType):
-        if not value.__name__.startswith("oarlock.datasets."):  # each data set has its place on a page of their own
+        if not value.__name__.startswith("oarlock.datasets."):  # the page of data sets describes each of them
             add_module(groups, value, path)
     else:
         group[path] = value
@@ -103,7 +150,7 @@ def entry(name: str, value: object) -> Iterator[str]:
         yield from python(header(value, name))
         yield prose(inspect.getdoc(value))
     else:
-        yield "A type, for annotations." if hasattr(value, "__origin__") else f"A `{type(value).__name__}`."
+        yield "A type for annotations." if hasattr(value, "__origin__") else f"A `{type(value).__name__}`."
 
 
 def class_entry(cls: type) -> Iterator[str]:
@@ -122,7 +169,7 @@ def class_entry(cls: type) -> Iterator[str]:
 
 
 def methods(cls: type) -> list[tuple[str, str, FunctionType]]:
-    """The public methods and properties that a class adds to its bases, as they stand in its source; then those that other files attach."""
+    """Return the public methods and properties that a class adds to its bases, in the order of its file; those of other files last."""
     kinds = {property: "@property\n", cached_property: "@property\n", classmethod: "@classmethod\n", staticmethod: "@staticmethod\n"}
     found = []
     for name, member in vars(cls).items():

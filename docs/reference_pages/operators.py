@@ -2,7 +2,7 @@
 
 import importlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from reference_pages.markdown import code, escaped, prose
 
@@ -15,7 +15,8 @@ from oarlock.registry.page import format_page
 SECTIONS = ("Inputs", "Attributes", "Outputs", "Promises", "Gradients", "Examples", "Refused")
 
 
-def operators() -> Iterator[str]:
+def operators(start: Iterable[str]) -> Iterator[str]:
+    """Yield the page. `start` is the table of the operators to start with."""
     families: dict[str, list[Operator]] = {}
     for operator in standard:
         if operator.kernel.__module__.startswith("oarlock.op."):  # a process may have registered operators of its own
@@ -25,8 +26,10 @@ def operators() -> Iterator[str]:
     yield from (
         "# Operators",
         "",
-        "Every operator that a program may use without declaring one: `ol.op.NAME`. `oarlock ops NAME` prints the same, with examples.",
-        "[Adding an operator](../guides/add_an_operator.md) says how a signature is read, [the language](language.md) what a program is.",
+        "The standard operators, `ol.op.NAME`. `oarlock ops NAME` prints the same text, with examples.",
+        "[Adding an operator](../guides/add_an_operator.md) explains signatures, [the language](language.md) specifies programs.",
+        "",
+        *start,
         "",
         "| family | operators |",
         "|---|---|",
@@ -46,7 +49,7 @@ def family(module: str) -> str:
 
 
 def operator_entry(operator: Operator, aliases: list[str]) -> Iterator[str]:
-    """The page of an operator that `oarlock ops` prints, as Markdown; without what its signature says already."""
+    """Yield the text of `oarlock ops` as Markdown, without the sections that the signature repeats."""
     signature, _, rest = format_page(operator).partition("\n")
     yield from ("```text", signature, "```", "", prose(operator.doc), "")
     page = page_sections(rest.replace(operator.doc, "", 1))
@@ -54,7 +57,7 @@ def operator_entry(operator: Operator, aliases: list[str]) -> Iterator[str]:
     if aliases:
         yield f"- Also: {', '.join(f'`{alias}`' for alias in aliases)}"
     if kept:
-        yield f"- Kept for the gradient, and not returned: {', '.join(f'`{name}`' for name in kept)}"
+        yield f"- Kept for the gradient, not returned: {', '.join(f'`{name}`' for name in kept)}"
     for title in ("Attributes", "Gradients", "Promises"):
         items = page.get(title, [])
         if title == "Gradients" and not items:
@@ -78,7 +81,7 @@ def page_sections(text: str) -> dict[str, list[str]]:
 
 
 def gradient(item: str) -> str:
-    """A gradient operator's signature is code; what is said in words stays words."""
+    """Return a gradient as Markdown: a signature as code, a description as text."""
     if "->" in item:
         return code(item)
     name, colon, words = item.partition(": ")
@@ -86,7 +89,7 @@ def gradient(item: str) -> str:
 
 
 def operator_aliases() -> dict[str, list[str]]:
-    """The public names beside `ol.op.NAME` under which an operator is found."""
+    """Return the public names of each operator outside `ol.op`."""
     found: dict[str, list[str]] = {}
     for place, module in (("ol", oarlock), ("ol.layer", oarlock.layer)):
         for name in module.__all__:  # type: ignore[attr-defined]

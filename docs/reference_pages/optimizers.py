@@ -5,7 +5,9 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from reference_pages.markdown import prose, python
+from reference_pages.areas import FIRST
+from reference_pages.markdown import prose, python, slug
+from reference_pages.names import OPTIMIZERS, entries, first_names, home_of
 from reference_pages.source import fields, header
 
 import oarlock
@@ -29,34 +31,44 @@ SCHEDULES = {
     "StepDecay": "StepDecay(0.5, 3)",
     "WarmUp": "WarmUp(ExponentialDecay(0.5, 0.9), 4)",
 }
-"""Each schedule as an example of it has it. Of a plateau the cost does not fall."""
+"""An example of each schedule. The cost of the example stays constant, so `ReduceOnPlateau` reduces the rate."""
 
 
 def optimizers() -> Iterator[str]:
     kinds = [value for value in map(vars(oarlock.optimizer).get, oarlock.optimizer.__all__) if inspect.isclass(value)]
-    of_others = (oarlock.optimizer.Groups, oarlock.optimizer.LossScaling)  # which are no rule themselves
+    of_others = (oarlock.optimizer.Groups, oarlock.optimizer.LossScaling)  # wrap other optimizers
     rules = [kind for kind in kinds if issubclass(kind, oarlock.optimizer.Optimizer) and kind not in of_others]
     yield from (
         "# Optimizers and schedules",
         "",
-        "Below the equations of each optimizer stands what it adds to a program for one parameter `w`, float32[3, 2]: the state that it",
-        "keeps, and the ops of a step. `options` are keywords of every optimizer: [ol.optimizer.Optimizer](api.md#oloptimizeroptimizer).",
-        "[Optimizers](../guides/optimizers.md) shows how they are used, and how one of your own is written.",
+        "The equations of each optimizer are followed by the state and the ops that it adds to a program for one parameter `w`,",
+        "float32[3, 2]. `options` are keywords of every optimizer: [ol.optimizer.Optimizer](#oloptimizeroptimizer).",
+        "[Optimizers](../guides/optimizers.md) shows how to use them and how to write one.",
         "",
-        f"Optimizers: {', '.join(f'[{kind.__name__}](#{kind.__name__.lower()})' for kind in rules if not inspect.isabstract(kind))}.",
+        *first_names(FIRST["optimizers"]),
         "",
-        f"Schedules: {', '.join(f'[{name}](#{name.lower()})' for name in SCHEDULES)}.",
+        f"Optimizers: {', '.join(f'[{kind.__name__}](#{slug(title(kind))})' for kind in rules if not inspect.isabstract(kind))}.",
+        "",
+        f"Schedules: {', '.join(f'[{name}](#{slug(title(getattr(oarlock.optimizer.schedule, name)))})' for name in SCHEDULES)}.",
     )
     for kind in rules:
         if not inspect.isabstract(kind):
-            yield from ("", f"## {kind.__name__}", "", *class_page(kind), "```text", *update_lines(kind()), "```")
+            yield from ("", f"## {title(kind)}", "", *class_page(kind), "```text", *update_lines(kind()), "```")
     for name, example in SCHEDULES.items():
-        yield from ("", f"## {name}", "", *class_page(getattr(oarlock.optimizer.schedule, name)))
-        yield f"The rates of `{example}` in its first steps: {', '.join(f'{rate:.4g}' for rate in first_rates(example))}."
+        schedule = getattr(oarlock.optimizer.schedule, name)
+        yield from ("", f"## {title(schedule)}", "", *class_page(schedule))
+        yield f"The rates of the first steps of `{example}`: {', '.join(f'{rate:.4g}' for rate in first_rates(example))}."
+    shown = [title(kind) for kind in rules if not inspect.isabstract(kind)] + [f"ol.optimizer.schedule.{name}" for name in SCHEDULES]
+    yield from entries("optimizers", OPTIMIZERS, without=shown)
+
+
+def title(kind: type) -> str:
+    """Return the public path of an optimizer or a schedule."""
+    return home_of(kind).paths[0]
 
 
 def class_page(kind: type) -> Iterator[str]:
-    """The file of a class, its constructor, and its docstring."""
+    """Yield the file of a class, its constructor and its docstring."""
     source = kind.__module__.replace(".", "/") + ".py"
     yield from (f"[{source.removeprefix('oarlock/')}](../../src/{source})", "")
     lines = [*fields(kind)] or [header(kind.__init__, "__init__")]
@@ -65,7 +77,7 @@ def class_page(kind: type) -> Iterator[str]:
 
 
 def update_lines(optimizer: oarlock.optimizer.Optimizer) -> list[str]:
-    """The lines of a program that are there for the update of one parameter."""
+    """Return the lines of a program that update one parameter."""
     with oarlock.Program() as program:
         w = oarlock.layer.create_parameter([3, 2], name="w", initializer=oarlock.initializer.constant(0.0))
         optimizer.minimize(oarlock.op.reduce_sum(oarlock.op.multiply(w, w)))

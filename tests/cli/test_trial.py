@@ -1,4 +1,4 @@
-"""The trial of the command line in docs/trials is typed again: each command prints what stands below it."""
+"""The session in trial.md is typed again: each command prints the output below it."""
 
 import re
 import shlex
@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import tolerances
 
-PAGE = Path(__file__).parents[2] / "docs" / "trials" / "breast_cancer.md"
+PAGE = Path(__file__).parent / "trial.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w])")
 
 
 def comparable(text: str) -> tuple[str, list[float]]:
-    """The words of a text, and its numbers; without charts, speeds, which of like epochs is the best, and the list of options."""
+    """Return the words and the numbers of a text, without charts, speeds, the best of equal epochs and the list of options."""
     text = re.sub(r"  [\d,]+ rows/s  \d+ s left", "", text)
     text = re.sub(r"\b[0-9a-f]{8}\b", "HASH", text)
     lines = [line.rstrip() for line in text.splitlines() if not re.match(r"[\d. ]*[│┤└]|[ \d]+$|time  |best | +there are: ", line)]
@@ -22,7 +22,7 @@ def comparable(text: str) -> tuple[str, list[float]]:
 
 
 @pytest.mark.parametrize("last", ["## Stop and resume", pytest.param("", marks=pytest.mark.slow)], ids=["up to there", "to its end"])
-def test_each_command_of_the_trial_prints_what_stands_below_it(last, tmp_path, monkeypatch, oarlock, request):
+def test_each_command_of_the_session_prints_the_output_below_it(last, tmp_path, monkeypatch, oarlock, request):
     monkeypatch.chdir(tmp_path)
     update = request.config.getoption("--update-golden") and not last
     page = PAGE.read_text(encoding="utf-8")
@@ -51,9 +51,9 @@ def test_each_command_of_the_trial_prints_what_stands_below_it(last, tmp_path, m
 
 
 def find_difference(said: str, shown: str) -> str:
-    """The difference of two outputs; empty where they are alike."""
+    """Return the difference of two outputs, or "" if they agree."""
     (words, numbers), (expected_words, expected_numbers) = comparable(said), comparable(shown)
     if words != expected_words:
-        return f"{said}\nwhere the page has\n{shown}"
+        return f"{said}\nbut the page has\n{shown}"
     pairs = zip(numbers, expected_numbers, strict=True)
     return ", ".join(f"{number} for {expected}" for number, expected in pairs if not tolerances.close(number, expected, tolerances.TRIAL))
