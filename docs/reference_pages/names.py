@@ -3,6 +3,7 @@
 import enum
 import functools
 import inspect
+import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -63,6 +64,11 @@ def entries(page: str, packages: Sequence[str], first: Sequence[str] = (), witho
             if len(home.paths) > 1:
                 yield from (f"Also {', '.join(f'`{other}`' for other in home.paths[1:])}.", "")
             yield from entry(path.rpartition(".")[2], names[path])
+    modules = {path: package for path, package in public_modules().items() if package in packages}
+    if modules:
+        yield from ("", "## Modules")
+    for path, package in modules.items():
+        yield from ("", f"### {path}", "", prose(inspect.getdoc(sys.modules[package])))
     if links:
         yield from ("", "## On other pages", "", ", ".join(links) + ".")
 
@@ -126,6 +132,20 @@ def public_groups() -> dict[str, dict[str, object]]:
         if getattr(oarlock.op, name, None) is operator:
             groups["oarlock.op"][f"ol.op.{name}"] = operator
     return groups
+
+
+@functools.cache
+def public_modules() -> dict[str, str]:
+    """Return the public modules by path, one path each, with the names under which Python imports them."""
+    found: dict[str, str] = {}
+    for name in oarlock._MODULES:  # type: ignore[attr-defined]
+        module = getattr(oarlock, name)
+        found.setdefault(module.__name__, f"ol.{name}")
+        for inner in getattr(module, "__all__", ()):
+            value = getattr(module, inner)
+            if isinstance(value, ModuleType) and module is not oarlock.op and module is not oarlock.datasets:
+                found.setdefault(value.__name__, f"ol.{name}.{inner}")
+    return {path: module for module, path in sorted(found.items())}
 
 
 def add_module(groups: dict[str, dict[str, object]], module: ModuleType, path: str) -> None:
