@@ -14,6 +14,7 @@ html_theme = "furo"
 extensions = ["myst_parser"]
 include_patterns = [
     "*.md",
+    "changelog.d/README.md",
     "docs/*.md",
     "docs/**/*.md",
     "src/oarlock/README.md",
@@ -40,7 +41,7 @@ CONTENTS = {
     "Reference": ["docs/reference/README", "docs/reference/*"],
     "Benchmarks": ["docs/benchmarks/README", "docs/benchmarks/*"],
     "Decisions": ["docs/decisions/README", "docs/decisions/*"],
-    "The project": ["CONTRIBUTING", "SECURITY", "CHANGELOG", "examples/node/README"],
+    "The project": ["CONTRIBUTING", "SECURITY", "CHANGELOG", "changelog.d/README", "examples/node/README"],
 }
 
 

@@ -14,7 +14,7 @@ REFERENCE = runpy.run_path(str(ROOT / "docs/generate.py"))
 GENERATED = [*REFERENCE["PAGES"]]
 PAGES = sorted(
     name
-    for pattern in ("*.md", "docs/**/*.md", "src/**/*.md", "benchmarks/*.md", "tests/*.md", "examples/**/*.md")
+    for pattern in ("*.md", "changelog.d/README.md", "docs/**/*.md", "src/**/*.md", "benchmarks/*.md", "tests/*.md", "examples/**/*.md")
     for path in ROOT.glob(pattern)
     if "node_modules" not in path.parts and (name := path.relative_to(ROOT).as_posix()) not in GENERATED
 )
