@@ -99,7 +99,7 @@ def test_a_rate_that_is_no_share_is_refused(rate):
         x = ol.layer.data("x", shape=[3])
         with pytest.raises(ol.ArgumentError) as raised:
             ol.layer.dropout(x, rate=rate)
-    assert raised.value.message == f"dropout: rate is a share from 0 to 1, not {rate}"
+    assert raised.value.message == f"dropout: rate must be from 0 to 1, not {rate}"
 
 
 def test_a_rate_may_be_a_variable_and_is_then_looked_at_in_the_run():
@@ -111,7 +111,7 @@ def test_a_rate_may_be_a_variable_and_is_then_looked_at_in_the_run():
     assert set(numpy.unique(dropped)) == {0.0, 2.0}
     with pytest.raises(ol.KernelError) as raised:
         executor.run(program, {"x": ROWS, "rate": 1.5}, [y], scope=ol.Scope(), training=True)
-    assert raised.value.message == "dropout: rate is a share from 0 to 1, not 1.5"
+    assert raised.value.message == "dropout: rate must be from 0 to 1, not 1.5"
 
 
 def test_the_gradient_flows_where_nothing_was_dropped():

@@ -26,7 +26,7 @@ REFUSED = [
     (lambda: op.unbind(var(2), dim=0), "unbind: no argument dim"),
     (lambda: op.index_select(var(2)), "index_select: index and axis are missing"),
     (lambda: op.hstack(), "hstack: no variable is given"),
-    (lambda: op.hstack(var(2, 3), var(3, 3)), "concat: sizes beside axis 1 differ: [2, 3] and [3, 3]"),
+    (lambda: op.hstack(var(2, 3), var(3, 3)), "concat: sizes on axes other than 1 differ: [2, 3] and [3, 3]"),
     (lambda: op.index_select(var(2, 3), places(4), axis=2), "index_select: axis 2 is not an axis of x, which has 2 dimensions"),
     (lambda: op.index_select(var(2, 3), places(4, 1), axis=0), "index_select: numbers of places stand in a row"),
     (lambda: op.index_add(var(2, 3), places(4), var(4, 2), axis=0), "index_add: values are [4, 2], where [4, 3] is put"),

@@ -90,8 +90,8 @@ def test_complex_numbers_become_real_ones_by_no_cast():
         z = ol.layer.data("z", [3], "complex64")
         with pytest.raises(ol.DTypeError) as raised:
             ol.op.cast(z, dtype="float32")
-    assert raised.value.message == "cast: x is complex64, and float32 does not hold its imaginary part"
-    assert raised.value.hint == "ol.op.real(x), or ol.op.abs(x)"
+    assert raised.value.message == "cast: x is complex64, but float32 cannot hold its imaginary part"
+    assert raised.value.hint == "use ol.op.real(x) or ol.op.abs(x)"
 
 
 def test_feeds_of_arrays_tensors_and_numbers_of_python_are_taken():

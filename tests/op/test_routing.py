@@ -62,11 +62,11 @@ def test_rows_that_are_not_as_many_as_the_condition_asks_for_fail_at_their_line(
     condition = numpy.array([True, True, False, True])
     with pytest.raises(ol.KernelError) as raised:
         run(program, {"p": X[:2], "q": X[:2], "c": condition}, [merged])
-    assert raised.value.message == "merge: the condition is true for 3 rows and false for 1, where yes has 2 and no has 2"
+    assert raised.value.message == "merge: the condition is true for 3 rows and false for 1, but yes has 2 and no has 2"
     assert raised.value.location == merged.op.location
     with pytest.raises(ol.ShapeError) as raised:
         run(program, {"p": X, "q": X, "c": condition}, [merged])
-    assert raised.value.message == "merge: condition has 4 elements, where yes has 4 rows and no has 4"
+    assert raised.value.message == "merge: condition has 4 elements, but yes has 4 rows and no has 4"
     assert raised.value.location == merged.op.location
 
 

@@ -206,7 +206,7 @@ def test_another_number_of_workers_than_the_program_is_for():
     shard_optimizer(program, workers=2)
     ol.init(program, scope)
     before = {var.name: scope[var.name].clone() for var in program.persistables()}
-    with pytest.raises(ol.errors.OarlockError, match="the program is written for 2 workers, and 1 run it"):
+    with pytest.raises(ol.errors.OarlockError, match="the program is for 2 workers, but this run has 1"):
         ol.Executor().run(program, of_classes(numpy.random.default_rng(0), 3), ["loss"], scope=scope)
     assert all(torch.equal(scope[name], value) for name, value in before.items())
 

@@ -386,5 +386,5 @@ def test_an_id_that_no_worker_has_makes_the_run_fail():
     program = looked_up("rows")()
     tensor_parallel(program, workers=2)
     feed = {"ids": numpy.array([[0, 11, 12]]), "y": numpy.array([0])}
-    with pytest.raises(ol.KernelError, match="row 12 is asked for, where 2 workers have 12 rows, numbered from 0"):
+    with pytest.raises(ol.KernelError, match="row 12 is out of range: 2 workers have 12 rows"):
         run_together(2, partial(steps, program, [feed], False))

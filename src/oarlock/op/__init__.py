@@ -1,7 +1,7 @@
 """The operators, one family per file. `ol.op.relu(x)` appends one to the program of `x`.
 
-Importing this package registers every operator of a forward program. Those that update parameters are in
-`oarlock.op.update`, which an inference-only process never imports.
+Importing this package registers every operator of a forward program. Operators that update parameters are in `oarlock.op.update`; an
+inference-only process never imports it.
 """
 
 from oarlock.old_names import OLD_OPERATORS, renamed

@@ -37,7 +37,7 @@ relu_dx.no_gradient("y")  # a step function of y: zero wherever it has a derivat
 
 @operator("x: inexact[*b] -> y: inexact[*b]", sensitive_to="layout", cases=[Case(x=[0.0, 0.5], y=[0.5, 0.6224593312018546])])
 def sigmoid(x):
-    """``y = 1 / (1 + exp(-x))``."""
+    """The logistic function, ``y = 1 / (1 + exp(-x))``."""
     return torch.sigmoid(x)
 
 
@@ -79,9 +79,9 @@ tanh_dx.gradient_programs(y=lambda y, dy, ddx: multiply(conjugated(ddx) * dy * c
     ],
 )
 def gelu(x, *, approximate: bool = False):
-    """``x`` times the normal distribution function of ``x`` (Hendrycks and Gimpel, 2016); ``approximate`` takes tanh for it.
+    """Gaussian error linear unit: ``x`` times the normal distribution function of ``x`` (Hendrycks and Gimpel, 2016).
 
-    That is ``y = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x**3))) / 2``.
+    With ``approximate``, its tanh approximation ``y = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x**3))) / 2``.
     """
     return aten.gelu.default(x, approximate=_form(approximate))
 
@@ -119,7 +119,7 @@ def gelu_dx_dx(x, dy, ddx, *, approximate):
     ],
 )
 def softmax(x, *, axis: int | None = None):
-    """``exp(x)`` divided by its sum along ``axis``, the last where that is None, computed stably."""
+    """``y = exp(x) / sum(exp(x))`` along ``axis`` (default: the last), computed stably."""
     return torch.softmax(x, dim=-1 if axis is None else axis)
 
 
@@ -129,7 +129,7 @@ def require_along(x, *, axis=None):
 
 
 def last_unless(axis: int | None) -> int:
-    """The axis that an attribute names, the last where it is None."""
+    """Return ``axis``, or -1 (the last axis) if it is None."""
     return -1 if axis is None else axis
 
 
@@ -161,7 +161,7 @@ def softmax_dx_dy(y, dy, ddx, *, axis=None):
     ],
 )
 def log_softmax(x, *, axis: int | None = None):
-    """The logarithm of ``softmax(x)``, finite where that rounds to 0."""
+    """``log(softmax(x))`` along ``axis`` (default: the last), finite even if the softmax rounds to 0."""
     return torch.log_softmax(x, dim=-1 if axis is None else axis)
 
 
@@ -197,7 +197,7 @@ log_softmax_dx.gradient_programs(
     ],
 )  # fmt: skip
 def causal_softmax(x):
-    """``softmax`` of what each row may see: with ``t`` rows and ``s`` columns, row ``i`` sees the columns up to ``i + s - t``; else 0."""
+    """Softmax over the last axis with a causal mask: row ``i`` of ``t`` sees columns up to ``i + s - t`` of ``s``; the others are 0."""
     require_seen(x)
     t, s = x.shape[-2:]
     hidden = torch.ones(t, s, dtype=torch.bool, device=x.device).triu_(s - t + 1)

@@ -1,4 +1,4 @@
-"""Pooling to a size that is given, along one axis, two or three: windows as even as they can be, which may overlap."""
+"""Adaptive pooling to a given output size along one, two or three axes; windows are as even as possible and may overlap."""
 
 import torch
 
@@ -30,8 +30,8 @@ __all__ = [
     ],
 )
 def adaptive_average_pool1d(x, *, size: tuple[int]):
-    """`adaptive_average_pool2d` along one axis."""
-    return torch.nn.functional.adaptive_avg_pool1d(x.contiguous(), size)  # gaps would change how a mean is rounded
+    """Average pooling to ``size`` along one axis; see `adaptive_average_pool2d`."""
+    return torch.nn.functional.adaptive_avg_pool1d(x.contiguous(), size)  # strides would change how a mean is rounded
 
 
 @operator(
@@ -47,8 +47,8 @@ def adaptive_average_pool1d(x, *, size: tuple[int]):
     ],
 )
 def adaptive_average_pool2d(x, *, size: tuple[int, int]):
-    """The mean of each of ``size`` windows of each channel: of ``s`` windows of ``h`` rows, window ``i`` has the rows from
-    ``floor(i h / s)`` to ``ceil((i + 1) h / s)``.
+    """Average pooling of each channel to ``size`` outputs: with ``s`` windows over ``h`` rows, window ``i`` covers the rows from
+    ``floor(i h / s)`` to ``ceil((i + 1) h / s)``, the end excluded.
     """
     return torch.nn.functional.adaptive_avg_pool2d(x, size)  # type: ignore[arg-type]  # two numbers
 
@@ -64,7 +64,7 @@ def adaptive_average_pool2d(x, *, size: tuple[int, int]):
     ],
 )
 def adaptive_average_pool3d(x, *, size: tuple[int, int, int]):
-    """`adaptive_average_pool2d` along three axes."""
+    """Average pooling to ``size`` along three axes; see `adaptive_average_pool2d`."""
     return torch.nn.functional.adaptive_avg_pool3d(x, size)  # type: ignore[arg-type]  # three numbers
 
 
@@ -74,7 +74,7 @@ def adaptive_average_pool3d(x, *, size: tuple[int, int, int]):
     cases=[Case(x=[[[1.0, 3.0, 8.0]]], size=(2,), y=[[[3.0, 8.0]]], index=[[[1, 2]]]), GradCheck(x=(2, 3, 7), size=(3,))],
 )
 def adaptive_max_pool1d(x, *, size: tuple[int]):
-    """`adaptive_max_pool2d` along one axis."""
+    """Max pooling to ``size`` along one axis; see `adaptive_max_pool2d`."""
     return torch.nn.functional.adaptive_max_pool1d(x, size, return_indices=True)
 
 
@@ -88,7 +88,7 @@ def adaptive_max_pool1d(x, *, size: tuple[int]):
     ],
 )
 def adaptive_max_pool2d(x, *, size: tuple[int, int]):
-    """The largest value in each of ``size`` windows, those of `adaptive_average_pool2d`; ``index`` is where it stood."""
+    """The largest value in each window of `adaptive_average_pool2d`; ``index`` is its flat position in the channel."""
     return torch.nn.functional.adaptive_max_pool2d(x, size, return_indices=True)
 
 
@@ -101,7 +101,7 @@ def adaptive_max_pool2d(x, *, size: tuple[int, int]):
     ],
 )
 def adaptive_max_pool3d(x, *, size: tuple[int, int, int]):
-    """`adaptive_max_pool2d` along three axes."""
+    """Max pooling to ``size`` along three axes; see `adaptive_max_pool2d`."""
     return torch.nn.functional.adaptive_max_pool3d(x, size, return_indices=True)
 
 

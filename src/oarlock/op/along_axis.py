@@ -1,6 +1,6 @@
-"""Elements taken from places, and put there, that tensors of numbers name: along one axis, or along several at once.
+"""Gather and scatter elements at integer positions, along one axis or several.
 
-A negative number counts from the end, as in Python; what is no place is refused.
+Negative indices count from the end, as in Python; an index out of range raises an error.
 """
 
 import torch
@@ -24,7 +24,7 @@ _REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "amax", "minimum": "
 
 
 def indexed_shape(shape: Shape, indices, axes: tuple[int, ...]) -> Shape:
-    """The shape of what is indexed: that of the indices in place of neighbouring axes, in front where others lie between."""
+    """Return the shape of `x[indices]`: the index axes replace ``axes`` if these are adjacent, and come first otherwise."""
     if not axes or len(axes) != len(indices) or list(axes) != sorted(set(axes)) or not 0 <= axes[0] <= axes[-1] < len(shape):
         raise ShapeError(f"axes {axes} are not {len(indices)} of the {len(shape)} axes of x, ascending")
     taken: Shape = ()
@@ -55,9 +55,9 @@ def indexed_shape(shape: Shape, indices, axes: tuple[int, ...]) -> Shape:
     ],
 )
 def index(x, indices, *, axes: tuple[int, ...]):
-    """The elements at places along ``axes``, which ascend: ``y[i] = x[indices[0][i], indices[1][i]]``. The indices broadcast.
+    """Index ``axes`` (ascending) by integer tensors, which are broadcast: ``y[i] = x[indices[0][i], indices[1][i]]``.
 
-    They stand in place of axes that are neighbours, and in front where others lie between, as in PyTorch.
+    As in PyTorch, the index axes replace ``axes`` if these are adjacent, and come first otherwise.
     """
     return take(x, indices, axes)
 
@@ -67,7 +67,7 @@ index.infer_shape(lambda x, indices, *, axes: indexed_shape(x.shape, indices, ax
 
 @index.gradient("x", checks_values=True)
 def index_dx(x_shape, indices, dy, *, axes):
-    """``dy`` added up where it was taken from, zeros elsewhere."""
+    """The sum of ``dy`` over all reads of each element; 0 for elements that were not read."""
     return torch.ops.aten.index_put_.default(dy.new_zeros(x_shape), indices_along(x_shape, indices, axes), dy, True)
 
 
@@ -86,9 +86,10 @@ def index_dx(x_shape, indices, dy, *, axes):
     ],
 )
 def index_put(x, values, indices, *, axes: tuple[int, ...], accumulate: bool = False):
-    """``x`` with ``values``, which broadcast, put in the places that `index` would take, or added to them.
+    """``x`` with ``values``, broadcast, written to the positions that `index` reads, or added to them if ``accumulate``.
 
-    Where a place is named twice and nothing is added, one of the values is left there. Each of them gets the gradient of the place.
+    If a position is given twice without ``accumulate``, one of its values is kept, unspecified which. Each of them receives the gradient of
+    the position.
     """
     return torch.ops.aten.index_put.default(x, indices_along(x.shape, indices, axes), values, accumulate)
 
@@ -109,11 +110,12 @@ def _zero(like):
 
 
 def require_along(x, index, *, axis):
-    """Raises ShapeError where an index is known to be of another rank, or to have more places beside the axis."""
+    """Raise ShapeError if ``index`` has another rank than ``x`` or, except along ``axis``, a larger known size."""
     at = require_axis(x.shape, axis)
-    beside = [pair for number, pair in enumerate(zip(index.shape, x.shape, strict=False)) if number != at]
-    if len(index.shape) != len(x.shape) or any(isinstance(one, int) and isinstance(all, int) and one > all for one, all in beside):
-        raise ShapeError(f"index {format_shape(index.shape)} does not lie within x {format_shape(x.shape)} beside axis {axis}")
+    others = [pair for number, pair in enumerate(zip(index.shape, x.shape, strict=False)) if number != at]
+    if len(index.shape) != len(x.shape) or any(isinstance(one, int) and isinstance(all, int) and one > all for one, all in others):
+        sizes = f"index {format_shape(index.shape)} does not fit x {format_shape(x.shape)}"
+        raise ShapeError(f"{sizes}: ranks must be equal, and sizes at most those of x, except along axis {axis}")
     require_numbered(index.shape, x.shape[at], f"axis {axis} of x has the size 0")
 
 
@@ -127,12 +129,12 @@ def require_along(x, index, *, axis):
         GradCheck(x=(3, 4, 2), index=[[[3, 0], [3, -1]], [[1, 1], [0, 2]]], axis=1),
         GradCheck(x=(3,), index=[], axis=0),
         Rejects("index 2 is asked for, where axis 0 has the size 2", x=(2,), index=[2], axis=0),
-        Rejects("index [2, 3] does not lie within x [2, 2] beside axis 0", x=(2, 2), index=[[0, 0, 0], [0, 0, 0]], axis=0),
+        Rejects("index [2, 3] does not fit x [2, 2]: ranks must be equal", x=(2, 2), index=[[0, 0, 0], [0, 0, 0]], axis=0),
         Rejects("1 numbers are given, where axis 0 of x has the size 0", x=(0,), index=[0], axis=0),
     ],
 )
 def take_along_axis(x, index, *, axis: int):
-    """The elements at places along ``axis``, each index in its own row: ``y[i, j] = x[i, index[i, j]]``. ``torch.gather``."""
+    """Gather elements along ``axis``, with separate indices for each row: ``y[i, j] = x[i, index[i, j]]``. ``torch.gather``."""
     return torch.gather(x, axis, places_of(index, x.shape[axis], axis))
 
 
@@ -162,16 +164,16 @@ def _zeros(like, dtype_of):
         GradCheck(x=(2, 3), index=[[2, 0], [-1, 1]], values=(2, 2), axis=-1),
         GradCheck(x=(3,), index=[], values=(0,), axis=0),
         Rejects("index 3 is asked for, where axis 0 has the size 3", x=(3,), index=[3], values=(1,), axis=0),
-        Rejects("reduction is mean, where it is none, add, multiply, maximum or minimum", x=(3,), index=[2], values=(1,), axis=0,
+        Rejects("reduction must be none, add, multiply, maximum or minimum, not mean", x=(3,), index=[2], values=(1,), axis=0,
                 reduction="mean"),
         Rejects("x is complex128: complex numbers have no maximum", x=[1j], index=[0], values=[1j], axis=0, reduction="maximum"),
     ],
 )  # fmt: skip
 def scatter_along_axis(x, index, values, *, axis: int, reduction: str = "none"):
-    """``x`` with ``values`` put in places along ``axis``: ``y[i, index[i, j]] = values[i, j]``. ``torch.scatter``.
+    """``x`` with ``values`` written along ``axis``: ``y[i, index[i, j]] = values[i, j]``. ``torch.scatter``.
 
-    A `reduction` - "add", "multiply", "maximum" or "minimum" - combines what is there with all that is put there; without one, which of
-    several is left is not said. Of equal largest or smallest ones each gets its share of the gradient.
+    With ``reduction`` ("add", "multiply", "maximum" or "minimum"), the element of ``x`` is combined with all values written to it. Without
+    one, if an index repeats, it is unspecified which value is kept. Tied maxima or minima share the gradient evenly.
     """
     places = places_of(index, x.shape[axis], axis)
     if reduction == "none":
@@ -182,7 +184,7 @@ def scatter_along_axis(x, index, values, *, axis: int, reduction: str = "none"):
 @scatter_along_axis.check_shapes
 def require_reduction(x, index, values, *, axis, reduction):
     if reduction != "none" and reduction not in _REDUCTIONS:
-        raise ShapeError(f"reduction is {reduction}, where it is none, {', '.join(list(_REDUCTIONS)[:-1])} or minimum")
+        raise ShapeError(f"reduction must be none, {', '.join(list(_REDUCTIONS)[:-1])} or minimum, not {reduction}")
     if x.dtype.is_complex and reduction in ("maximum", "minimum"):
         raise DTypeError(f"x is {x.dtype}: complex numbers have no {reduction}")
     require_along(x, index, axis=axis)
@@ -209,24 +211,24 @@ def scatter_along_axis_dvalues(x, index, values, y, dy, *, axis, reduction):
         return multiply(take_along_axis(share, index, axis=axis), chosen)
     zeros, of_x = _is(values, 0.0), _is(x, 0.0)
     factors = scatter_along_axis(add(x, of_x), index, add(values, zeros), axis=axis, reduction="multiply")
-    count = scatter_along_axis(of_x, index, zeros, axis=axis, reduction="add")  # of factors that are 0, the others are multiplied
+    count = scatter_along_axis(of_x, index, zeros, axis=axis, reduction="add")  # factors equal to 0, which `factors` leaves out
     others = divide(take_along_axis(factors, index, axis=axis), add(values, zeros))
     alone = _is(subtract(take_along_axis(count, index, axis=axis), zeros), 0.0)
     return multiply(multiply(take_along_axis(dy, index, axis=axis), conjugated(others)), alone)
 
 
 def _is(x, value: float):
-    """1 where ``x`` is a number, else 0."""
+    """Return 1 where ``x`` equals ``value`` and 0 elsewhere."""
     return cast(equal(x, full(shape=(), value=value, dtype=x.dtype)), dtype=x.dtype)
 
 
 def _shares(x, index, values, y, dy, axis: int):
-    """The share of each that is the largest or smallest, where ``x`` is it, and where the values are."""
+    """Return the gradient share of each tied extreme, and masks of the extremes in ``x`` and in the values."""
     own = cast(equal(x, y), dtype=dy.dtype)
     chosen = cast(equal(values, take_along_axis(y, index, axis=axis)), dtype=dy.dtype)
     return divide(dy, scatter_along_axis(own, index, chosen, axis=axis, reduction="add")), own, chosen
 
 
 scatter_along_axis.declare_edges(
-    **dict.fromkeys(("infinite", "nan"), "of products, the product of the others; PyTorch divides the product by the element, which is NaN")
+    **dict.fromkeys(("infinite", "nan"), "a product of the other factors; PyTorch divides the product by the factor, which gives NaN")
 )

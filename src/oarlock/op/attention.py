@@ -1,4 +1,4 @@
-"""Attention, by kernels that never hold a weight for every pair of places."""
+"""Scaled dot-product attention, by kernels that never store the full matrix of weights."""
 
 import math
 
@@ -49,12 +49,12 @@ _MASKS = [[[[True, False, True, True, False]]], [[[False, True, True, False, Fal
 def scaled_dot_product_attention(
     query, key, value, mask=None, bias=None, *, heads: int = 1, causal: bool = False, scale: float | None = None
 ):
-    """``softmax(query key' scale) value``, each of ``heads`` on its own share of the columns (Vaswani et al., 2017).
+    """``softmax(query key' scale) value``, with ``heads`` heads that each use their own columns (Vaswani et al., 2017).
 
-    The scale is ``1 / sqrt(k / heads)``, where none is given. With `causal`, query ``i`` of ``t`` sees the keys up to ``i + s - t``. A mask
-    of ``[*b heads t s]``, any of the last three of which may be 1, hides keys where it is false, and a bias of that shape is added before
-    the softmax; a query that sees no key gets zeros. ``logsumexp`` is by what the weights were divided, in log space, for the gradient,
-    which computes them again, a block at a time (Dao et al., 2022). Gradients of its gradients hold a weight for every pair of places.
+    ``scale`` defaults to ``1 / sqrt(k / heads)``. With ``causal``, query ``i`` of ``t`` sees the keys up to ``i + s - t``. ``mask``,
+    ``[*b heads t s]``, hides keys where it is false; ``bias``, of the same shape, is added before the softmax. Each of their last three
+    sizes may be 1. A query that sees no key yields zeros. ``logsumexp`` is the logarithm of the softmax denominators: from it, the gradient
+    recomputes the weights block by block (Dao et al., 2022). Second-order gradients store the full matrix of weights.
     """
     return attend(query, key, value, mask, bias, heads=heads, causal=causal, scale=scale)
 

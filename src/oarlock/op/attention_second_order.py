@@ -1,4 +1,4 @@
-"""Gradients of the gradients of attention: how these change along a direction. They hold a weight for every pair of places."""
+"""Second-order gradients of attention, multiplied by a direction. They store the full matrix of weights."""
 
 import inspect
 from collections.abc import Callable
@@ -34,7 +34,7 @@ _TWO = {
     "query": [[[0.0]]] * 2, "key": [[[1.0], [0.0]]] * 2, "value": [[[4.0], [8.0]]] * 2, "y": [[[6.0]]] * 2,
     "logsumexp": [[[0.6931471805599453]]] * 2, "y_gradient": [[[1.0]], [[0.0]]],
 }  # fmt: skip
-"""Two keys that weigh alike: the gradient of the query is -1, and 0 in the second row."""
+"""Two keys of equal weight: the gradient of the query is -1, and 0 in the second row."""
 
 
 @operator(
@@ -59,9 +59,10 @@ def attention_changes(
     query, key, value, y, logsumexp, y_gradient, mask=None, bias=None, logsumexp_gradient=None, toward_query=None, toward_key=None,
     toward_value=None, toward_bias=None, *, heads: int = 1, causal: bool = False, scale: float | None = None,
 ):  # fmt: skip
-    """The gradients of the gradients of `scaled_dot_product_attention`, each times a direction, with respect to all that they read.
+    """Second-order gradients of `scaled_dot_product_attention`: the derivatives of its gradients, contracted with ``toward_*``.
 
-    ``of_query`` is that with respect to the query, and so on; that of the bias is `attention_bias_changes`. It has no gradient.
+    ``of_query`` is the derivative with respect to the query, and so on; `attention_bias_changes` returns the one for the bias. It has no
+    gradient.
     """
     towards = kernels.Towards(toward_query, toward_key, toward_value, toward_bias)
     return kernels.attention_changes(
@@ -78,7 +79,7 @@ def attention_bias_changes(
     query, key, value, y, logsumexp, y_gradient, bias, mask=None, logsumexp_gradient=None, toward_query=None, toward_key=None,
     toward_value=None, toward_bias=None, *, heads: int = 1, causal: bool = False, scale: float | None = None,
 ):  # fmt: skip
-    """`attention_changes` with respect to the bias. It has no gradient."""
+    """The derivative of `attention_changes` with respect to the bias. It has no gradient."""
     towards = kernels.Towards(toward_query, toward_key, toward_value, toward_bias)
     *_, of_scores = kernels.attention_changes(
         query, key, value, y, logsumexp, y_gradient, mask, bias, logsumexp_gradient, towards, heads=heads, causal=causal, scale=scale
@@ -90,7 +91,7 @@ def attention_bias_changes(
 def require_changes(query, key, value, y, logsumexp, y_gradient, mask=None, bias=None, *rest, heads, causal, scale=None):
     require_heads(query, key, value, mask, bias, heads=heads, causal=causal, scale=scale)
     if differ(logsumexp.shape[-2], heads):
-        raise ShapeError(f"logsumexp is of {logsumexp.shape[-2]} heads, where heads is {heads}")
+        raise ShapeError(f"logsumexp has {logsumexp.shape[-2]} heads, but heads is {heads}")
 
 
 @attention_bias_changes.check_shapes
@@ -102,7 +103,7 @@ _READ = ("query", "key", "value", "y", "logsumexp", "dy", "dlogsumexp")
 
 
 def _program(part: Operator, wrt: str, slot: str) -> Callable[..., Var]:
-    """The gradient of `part`, that of attention with respect to `wrt`, with respect to `slot`."""
+    """Return the program for the gradient, with respect to `slot`, of `part`, the gradient of attention with respect to `wrt`."""
     toward, optional = f"dd{wrt}", ("mask", "dlogsumexp") if wrt == "bias" else ("mask", "bias", "dlogsumexp")
     names = ["query", "key", "value", "y", "logsumexp", "dy", *(["bias"] if wrt == "bias" else []), toward, *optional]
 

@@ -1,4 +1,4 @@
-"""Normalization over a batch: each channel with the mean 0 and the variance 1, by the batch's statistics or by running ones."""
+"""Batch normalization: each channel gets mean 0 and variance 1, by statistics of the batch or by running statistics."""
 
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +29,7 @@ __all__ = [
 
 
 YES, NO = torch.tensor([True, False], device="cpu")
-"""The values of `uses_batch_statistics`, at any place: the host, which knows it, asks for it on the way back, and would wait for a GPU."""
+"""Values of `uses_batch_statistics`, always on the CPU: the backward pass reads them on the host, and would otherwise wait for a GPU."""
 
 
 @operator(
@@ -46,12 +46,12 @@ YES, NO = torch.tensor([True, False], device="cpu")
     ],
 )  # fmt: skip
 def batch_norm(context, x, running_mean, running_variance, scale=None, bias=None, *, momentum: float = 0.1, epsilon: float = 1e-5):
-    """``y = (x - mean) * rstd * scale + bias`` for each of ``c`` channels, where ``rstd = 1 / sqrt(variance + epsilon)``.
+    """``y = (x - mean) * rstd * scale + bias`` for each of ``c`` channels, with ``rstd = 1 / sqrt(variance + epsilon)``.
 
-    In training, mean and variance are those of the batch, over all but the channels, and the running ones move towards them:
-    ``next = (1 - momentum) running + momentum batch``, the batch's variance taken without bias. Else they are the running
-    ones, which stay. A batch with one value of a channel tells no variance, so that stays, and no rows tell nothing (Ioffe and
-    Szegedy, 2015).
+    In training, it uses the mean and variance of the batch, over all axes but the channels, and updates the running statistics:
+    ``next = (1 - momentum) running + momentum batch``, with the unbiased variance of the batch. Otherwise it uses the running statistics,
+    which stay unchanged. A batch with a single value per channel leaves the running variance unchanged; an empty batch leaves both
+    unchanged (Ioffe and Szegedy, 2015).
     """
     count = x.numel() // x.shape[1] if x.shape[1] else 0
     if not context.training or not count:
@@ -61,7 +61,7 @@ def batch_norm(context, x, running_mean, running_variance, scale=None, bias=None
 
 
 def normalize_by_running(x, running_mean, running_variance, scale, bias, epsilon: float):
-    """The outputs of `batch_norm` by running statistics, which stay."""
+    """Return the outputs of `batch_norm` for running statistics, which stay unchanged."""
     y = by_statistics(x, scale, bias, running_mean, running_variance, epsilon)
     rstd = torch.rsqrt(running_variance + epsilon)
     return y, running_mean.clone(), rstd, running_mean.clone(), running_variance.clone(), NO.clone()
@@ -75,7 +75,7 @@ def normalize_by_running(x, running_mean, running_variance, scale, bias, epsilon
     ],
 )
 def expand_by_channel(values, like):
-    """The value of each channel, wherever ``like`` has that channel. ``like`` is not kept alive."""
+    """Broadcast the value of each channel to the shape of ``like``. ``like`` is not kept alive."""
     return values.reshape(-1, *(1 for _ in like[2:])).expand(like).clone(memory_format=torch.contiguous_format)
 
 
@@ -100,10 +100,10 @@ _STATISTICS: dict[str, Any] = {"mean": [0.4, -0.2], "rstd": [0.8, 1.7]}
     ],
 )
 def batch_norm_grad(x, mean, rstd, uses_batch_statistics, dy, scale=None):
-    """The gradient at x, from the gradient ``dy`` at the output of ``batch_norm``.
+    """The gradient of `batch_norm` with respect to ``x``, from the gradient ``dy`` of its output.
 
-    With ``g = dy * scale``, ``xhat = (x - mean) * rstd`` and means over all but the channels:
-    ``rstd * (g - mean(g) - xhat * mean(g * xhat))``, or ``rstd * g`` where the statistics were not of x.
+    With ``g = dy * scale``, ``xhat = (x - mean) * rstd`` and means over all axes but the channels:
+    ``rstd * (g - mean(g) - xhat * mean(g * xhat))``, or ``rstd * g`` if running statistics were used.
     """
     return batch_gradients(x, mean, rstd, uses_batch_statistics, dy, scale, (True, False, False))[0]
 
@@ -119,7 +119,7 @@ def batch_norm_grad(x, mean, rstd, uses_batch_statistics, dy, scale=None):
     ],
 )
 def batch_norm_scale_grad(x, mean, rstd, uses_batch_statistics, dy):
-    """The gradient at the scale, from the gradient ``dy`` at the output of ``batch_norm``: the sum of ``dy * (x - mean) * rstd``."""
+    """The gradient of `batch_norm` with respect to the scale: the sum of ``dy * (x - mean) * rstd`` over each channel."""
     return batch_gradients(x, mean, rstd, uses_batch_statistics, dy, None, (False, True, False))[1]
 
 
@@ -137,7 +137,7 @@ batch_norm_scale_grad.gradient_programs(
     cases=[Case(dy=[[1.0, 2.0], [3.0, 4.0]], dbias=[4.0, 6.0]), Case(dy=[[[1.0, 2.0], [3.0, 4.0]]], dbias=[3.0, 7.0])],
 )
 def batch_norm_bias_grad(dy):
-    """The gradient at the bias, from the gradient ``dy`` at the output of ``batch_norm``: the sum of each channel."""
+    """The gradient of `batch_norm` with respect to the bias: the sum of ``dy`` over each channel."""
     return sum_by_channel(dy)
 
 
@@ -149,15 +149,15 @@ def _centred(x, mean):
 
 
 def declare_gradients(forward: Operator, backward: Operator, sum_of_workers: Callable[[Var], Var]) -> None:
-    """Declare the gradients of a normalization, and those of its gradient, by the statistics of all rows that workers have of a batch."""
+    """Declare the gradients of a batch normalization and of its gradient; `sum_of_workers` adds up statistics over all workers."""
 
     def share_of_batch(values, x, uses_batch_statistics):
-        """Of a value for each channel, the part of each element of x; zeros where the statistics were not of x."""
+        """Return the share of one element in a gradient of the batch statistics, per channel; 0 if running statistics were used."""
         count = sum_of_workers(divide(numel(x, dtype=x.dtype), numel(values, dtype=x.dtype)))
         return multiply(sum_of_workers(values), divide(cast(uses_batch_statistics, dtype=x.dtype), count))
 
     def dx(x, mean, rstd, uses_batch_statistics, dy, scale=None, dmean=None, drstd=None):
-        """The gradient, and the ways through statistics of the batch, which only a gradient of a gradient takes."""
+        """Return the gradient with respect to ``x``; the paths through the batch statistics occur only in second-order gradients."""
         dx = backward(x, mean, rstd, uses_batch_statistics, dy, scale)
         if dmean is not None:
             dx = dx + expand_by_channel(share_of_batch(dmean, x, uses_batch_statistics), x)
@@ -170,10 +170,10 @@ def declare_gradients(forward: Operator, backward: Operator, sum_of_workers: Cal
         return batch_norm_scale_grad(x, mean, rstd, uses_batch_statistics, dy)
 
     forward.gradient_programs(x=dx, scale=dscale, bias=lambda dy, dmean=None, drstd=None: batch_norm_bias_grad(dy))
-    forward.no_gradient("running_mean", "running_variance")  # they are what earlier steps have left
+    forward.no_gradient("running_mean", "running_variance")  # they come from earlier steps
 
     def dxhat(x, mean, rstd, uses_batch_statistics, dy, scale, ddx):
-        """The gradient of the gradient at x, with respect to ``xhat``: none where the statistics were not of x."""
+        """Return the second-order gradient with respect to ``xhat``, 0 if running statistics were used."""
         g = dy if scale is None else multiply(dy, expand_by_channel(scale, x))
         xhat = multiply(_centred(x, mean), expand_by_channel(rstd, x))
         along_g, along_ddx = (share_of_batch(batch_norm_bias_grad(multiply(item, xhat)), x, uses_batch_statistics) for item in (g, ddx))
@@ -181,7 +181,7 @@ def declare_gradients(forward: Operator, backward: Operator, sum_of_workers: Cal
         return neg(multiply(expand_by_channel(rstd, x), both))
 
     def of_dy(x, mean, rstd, uses_batch_statistics, ddx, scale=None):
-        """The gradient is symmetric in ``g`` and what it is contracted with."""
+        """Return the second-order gradient with respect to ``dy``: the gradient is symmetric in ``g`` and the direction."""
         projected = backward(x, mean, rstd, uses_batch_statistics, ddx)
         return projected if scale is None else multiply(projected, expand_by_channel(scale, x))
 
@@ -211,7 +211,5 @@ def batch_norm_backward(x, mean, rstd, uses_batch_statistics, dy, scale=None):
 
 for _operator in (batch_norm_grad, batch_norm_scale_grad):
     _operator.declare_edges(
-        **dict.fromkeys(
-            ("infinite", "nan", "zero"), "x, the mean and rstd are inputs that do not depend on one another; PyTorch's depend on x"
-        )
+        **dict.fromkeys(("infinite", "nan", "zero"), "x, mean and rstd are independent inputs; in PyTorch mean and rstd depend on x")
     )

@@ -1,4 +1,4 @@
-"""Bessel functions of orders 0 and 1, element by element (DLMF 10); the modified ones of the first kind are in `special_functions`."""
+"""Bessel functions of orders 0 and 1, elementwise (DLMF 10); `special_functions` has the modified ones of the first kind."""
 
 import math
 
@@ -68,7 +68,7 @@ k1.gradient_programs(x=lambda x, y, dy: neg(multiply(dy, add(k0(x), divide(y, x)
 
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[1.0], y=[0.42102443824070834 * math.e]), GradCheck(low=0.5, high=3.0)])
 def k0e(x):
-    """``exp(x) k0(x)``, which vanishes nowhere."""
+    """Exponentially scaled `k0`: ``exp(x) k0(x)``, which does not underflow."""
     return widely(torch.special.scaled_modified_bessel_k0, x)
 
 
@@ -77,7 +77,7 @@ k0e.gradient_programs(x=lambda x, y, dy: multiply(dy, subtract(y, k1e(x))))
 
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[1.0], y=[0.6019072301972346 * math.e]), GradCheck(low=0.5, high=3.0)])
 def k1e(x):
-    """``exp(x) k1(x)``, which vanishes nowhere."""
+    """Exponentially scaled `k1`: ``exp(x) k1(x)``, which does not underflow."""
     return widely(torch.special.scaled_modified_bessel_k1, x)
 
 

@@ -1,4 +1,4 @@
-"""One of two values, element by element, with broadcasting: by a condition, or the smaller or the larger."""
+"""Elementwise choice of one of two values, with broadcasting: by a condition, the minimum or the maximum."""
 
 import torch
 
@@ -24,7 +24,7 @@ __all__ = ["maximum", "minimum", "where"]
     ],
 )
 def where(condition, x, y):
-    """``x`` where the condition is true, else ``y``; no gradient comes from the one that is not taken, even where it is NaN."""
+    """``x`` where ``condition`` is true, else ``y``. The value not chosen gets no gradient, even if it is NaN."""
     return torch.where(condition, x, y)
 
 
@@ -35,7 +35,7 @@ where.gradient_programs(
 
 
 def _share(beaten, x, y, dz):
-    """The gradient of ``x``: nothing where it is beaten by ``y``, half where they are equal, else all."""
+    """Return the gradient of ``x``: 0 if `beaten`, half of ``dz`` if ``x`` equals ``y``, else ``dz``."""
     nothing, half, all_ = (number_like(value, dz) for value in (0.0, 0.5, 1.0))
     return multiply(dz, where(beaten, nothing, where(equal(x, y), half, all_)))
 
@@ -45,7 +45,7 @@ def _share(beaten, x, y, dz):
     cases=[Case(x=[1.0, 5.0], y=[3.0, 4.0], z=[1.0, 4.0]), Case(x=[1, 5], y=3, z=[1, 3])],
 )
 def minimum(x, y):
-    """The smaller one; NaN where one of them is. Equal ones share the gradient evenly."""
+    """The smaller of two values; NaN if either is NaN. Equal values share the gradient evenly."""
     return torch.minimum(x, y)
 
 
@@ -60,7 +60,7 @@ minimum.gradient_programs(
     cases=[Case(x=[1.0, 5.0], y=[3.0, 4.0], z=[3.0, 5.0]), Case(x=[1, 5], y=3, z=[3, 5])],
 )
 def maximum(x, y):
-    """The larger one; NaN where one of them is. Equal ones share the gradient evenly."""
+    """The larger of two values; NaN if either is NaN. Equal values share the gradient evenly."""
     return torch.maximum(x, y)
 
 

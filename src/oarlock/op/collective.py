@@ -1,6 +1,6 @@
-"""Operators by which the workers of a run, each with its own part of the data, exchange tensors. All of them run them, in one order.
+"""Collective operators: exchange tensors between the workers of a run. All workers run the same ones in the same order.
 
-A run of one process is one worker. `runtime/workers.py` does the exchange; [1] names the operations.
+A run of one process is one worker. `runtime/workers.py` implements the exchange; the names are from MPI [1].
 
 [1] MPI: A Message-Passing Interface Standard, version 4.0, 2021, chapter 6.
 """
@@ -49,10 +49,10 @@ __all__ = [
     ],
 )
 def all_reduce(context, xs, *, op: str = "sum"):
-    """The sum of each tensor over all workers, or its largest or smallest elements, on every worker: the same bits on each.
+    """The sum of each tensor over all workers, or its elementwise maximum or minimum, bit-identical on every worker.
 
-    Each tensor has one shape on all workers. Several in one op are sent together. The gradient of a sum is the sum of the workers'
-    gradients, so it is that of all that the workers compute, added up; the largest and the smallest have none.
+    Each tensor has the same shape on all workers; all tensors of one op are sent together. The gradient of a sum is the sum of the workers'
+    gradients: it differentiates the total of all workers. Maximum and minimum have no gradient.
     """
     return context.workers.all_reduce(xs, op)
 
@@ -83,10 +83,10 @@ def all_reduce_dxs(dys, *, op):
     ],
 )
 def all_reduce_start(context, xs, *, op: str = "sum"):
-    """Begin to exchange tensors as `all_reduce` does; meanwhile a worker computes what does not need them.
+    """Start the exchange of `all_reduce`, so that a worker can compute independent work until `all_reduce_done`.
 
-    ``exchange`` has room for their elements, one tensor after another, and these are in the making: nothing but `all_reduce_done` may read
-    it. A plan writes both in place of `all_reduce` (`passes/overlap_exchanges.py`).
+    ``exchange`` is a buffer for all elements, one tensor after another. It is not complete yet: only `all_reduce_done` may read it. A plan
+    uses the pair in place of `all_reduce` (`passes/overlap_exchanges.py`).
     """
     return context.workers.start_all_reduce(xs, op)
 
@@ -100,7 +100,7 @@ def elements_of_all(xs, *, op):
 
 
 def _elements(tensors) -> Size:
-    """How many elements some tensors have together."""
+    """Return the total number of elements of some tensors."""
     sizes = [item for tensor in tensors for item in tensor.shape]
     return sum(math.prod(tensor.shape) for tensor in tensors) if all(isinstance(item, int) for item in sizes) else "?elements"
 
@@ -115,7 +115,7 @@ def _elements(tensors) -> Size:
     ],
 )
 def all_reduce_done(context, exchange, likes):
-    """The tensors that `all_reduce_start` began to exchange, once that is done, each of the shape of one of ``likes``."""
+    """Wait for `all_reduce_start` and return its tensors, in the shapes of ``likes``."""
     context.workers.finish(exchange)
     parts = exchange.split([math.prod(shape) for shape in likes])
     return [part.view(shape) for part, shape in zip(parts, likes, strict=True)]
@@ -143,28 +143,28 @@ def shapes_of_likes(exchange, likes):
         GradCheck(x=(2, 3), axis=1),
         GradCheck(x=(2, 3), axis=1, workers=1),
         Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(2,), axis=1),
-        Rejects("workers is a number from 1 on, or 0 where it is not known, not -1", x=(2,), workers=-1),
+        Rejects("workers must be at least 1, or 0 if unknown, not -1", x=(2,), workers=-1),
     ],
 )
 def all_gather(context, x, counts=None, whole=None, *, axis: int = 0, workers: int = 0):
-    """The tensors of all workers one after another along ``axis``, in the order of the workers, on every worker.
+    """The tensors of all workers concatenated along ``axis``, in worker order, on every worker.
 
-    Along ``axis`` workers may have different sizes, 0 too; their other sizes are equal. ``counts`` tells these sizes where they are known;
-    else they are exchanged first. ``whole`` tells the size of the result along ``axis`` by its own first one. Of so many ``workers``, each
-    has as much as the others, so the size of the result follows and nothing is exchanged first.
+    Sizes along ``axis`` may differ between workers and may be 0; the other sizes are equal. ``counts`` holds the sizes along ``axis`` if
+    they are known; otherwise they are exchanged first. The first size of ``whole`` is the expected size of the result along ``axis``. With
+    ``workers``, the number of workers, all have equal sizes, so the size of the result is known and nothing is exchanged first.
     """
-    told = [x.shape[axis]] * _among(context, workers) if workers else None if counts is None else counts.tolist()
-    y = context.workers.all_gather(x, told, axis % x.dim())
+    sizes = [x.shape[axis]] * _among(context, workers) if workers else None if counts is None else counts.tolist()
+    y = context.workers.all_gather(x, sizes, axis % x.dim())
     if whole is not None and y.shape[axis] != whole[0]:
-        raise ValueError(f"the workers have {y.shape[axis]} along axis {axis}, where {whole[0]} is said")
+        raise ValueError(f"all workers together have {y.shape[axis]} along axis {axis}, but whole has {whole[0]}")
     return y
 
 
 def _among(context, workers: int) -> int:
-    """The number of workers, which is this one. Raises ValueError where it is another."""
+    """Return ``workers``, the number of workers of this run. Raises ValueError if the run has another number."""
     there = context.workers.count
     if workers != there:
-        raise ValueError(f"this is for {workers} worker{'s' * (workers > 1)}, and there {'are' if there > 1 else 'is'} {there}")
+        raise ValueError(f"the program is for {workers} worker{'s' * (workers > 1)}, but this run has {there}")
     return workers
 
 
@@ -178,21 +178,21 @@ def all_gather_dx(x_shape, dy, counts=None, *, axis, workers=0):
     return reduce_scatter(dy, counts, x_shape if axis == 0 and not workers else None, axis=axis, workers=workers)
 
 
-def _resized(shape: Shape, axis: int, told, workers: int, by: Callable[[Size, int], Size]) -> Shape:
-    """`shape` with the size along `axis` that is told, or that follows from the number of workers."""
+def _resized(shape: Shape, axis: int, like, workers: int, by: Callable[[Size, int], Size]) -> Shape:
+    """Return `shape` with the size along `axis` taken from `like`, or computed from the number of workers."""
     axis = require_axis(shape, axis, "x")
     if workers < 0:
-        raise ArgumentError(f"workers is a number from 1 on, or 0 where it is not known, not {workers}")
-    if told is not None and not told.shape:
-        raise ShapeError("what tells a size has none itself")
-    size = told.shape[0] if told is not None else by(shape[axis], workers) if workers else "?all"
+        raise ArgumentError(f"workers must be at least 1, or 0 if unknown, not {workers}")
+    if like is not None and not like.shape:
+        raise ShapeError("the size along the axis comes from a tensor without axes")
+    size = like.shape[0] if like is not None else by(shape[axis], workers) if workers else "?all"
     return (*shape[:axis], size, *shape[axis + 1 :])
 
 
 def _share_of(size: Size, workers: int) -> Size:
     share = divide(size, workers)
     if share is None:
-        raise ShapeError(f"{size} is no multiple of {workers} workers")
+        raise ShapeError(f"{size} is not a multiple of {workers} workers")
     return share
 
 
@@ -210,15 +210,15 @@ def _share_of(size: Size, workers: int) -> Size:
         GradCheck(x=(2, 3)),
         GradCheck(x=(2, 3), workers=1),
         Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(2,), axis=1),
-        Rejects("3 is no multiple of 2 workers", x=(3,), workers=2),
+        Rejects("3 is not a multiple of 2 workers", x=(3,), workers=2),
     ],
 )
 def reduce_scatter(context, x, counts=None, like=None, *, axis: int = 0, workers: int = 0):
-    """The part of this worker, along ``axis``, of the sum of a tensor over all workers.
+    """The sum of a tensor over all workers, of which each worker keeps its part along ``axis``.
 
-    ``counts`` says how much of it each worker takes, in the order of the workers; else they take as much as each other, and the size must
-    be a multiple of their number. ``like`` tells how large this worker's part is by its own first size. Where ``workers`` says how many
-    there are, they take as much as each other, and that size follows.
+    ``counts`` holds the size of each worker's part, in worker order; without it the parts are equal, and the size must be a multiple of the
+    number of workers. The first size of ``like`` is the expected size of this worker's part. With ``workers``, the number of workers, the
+    parts are equal and their size is known.
     """
     axis = axis % x.dim()
     return _require_like(context.workers.reduce_scatter(x, _sizes(context, x.shape[axis], counts, workers), axis), axis, like)
@@ -233,19 +233,19 @@ def reduce_scatter_dx(x_shape, dy, counts=None, *, axis, workers=0):
 
 
 def _sizes(context, size: int, counts, workers: int) -> list[int]:
-    """How much of `size` each worker has."""
+    """Return the size of each worker's part."""
     return _even(size, _among(context, workers or context.workers.count)) if counts is None else counts.tolist()
 
 
 def _even(size: int, workers: int) -> list[int]:
     if size % workers:
-        raise ValueError(f"{size} is no multiple of the number of workers, {workers}; counts says how much each takes")
+        raise ValueError(f"{size} is not a multiple of the number of workers, {workers}: pass the size of each part as counts")
     return [size // workers] * workers
 
 
 def _require_like(y: torch.Tensor, axis: int, like) -> torch.Tensor:
     if like is not None and y.shape[axis] != like[0]:
-        raise ValueError(f"this worker has {y.shape[axis]} along axis {axis}, where {like[0]} is said")
+        raise ValueError(f"the part of this worker has {y.shape[axis]} along axis {axis}, but like has {like[0]}")
     return y
 
 
@@ -262,13 +262,13 @@ def _require_like(y: torch.Tensor, axis: int, like) -> torch.Tensor:
         GradCheck(x=(2, 3), axis=1),
         GradCheck(x=(2, 3), axis=1, workers=1),
         Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(2,), axis=1),
-        Rejects("3 is no multiple of 2 workers", x=(3,), workers=2),
+        Rejects("3 is not a multiple of 2 workers", x=(3,), workers=2),
     ],
 )
 def shard(context, x, counts=None, like=None, *, axis: int = 0, workers: int = 0):
-    """The part of this worker, along ``axis``, of a tensor that all workers have.
+    """The part of this worker, along ``axis``, of a tensor that every worker has.
 
-    ``counts``, ``like`` and ``workers`` are those of `reduce_scatter`.
+    ``counts``, ``like`` and ``workers`` are as in `reduce_scatter`.
     """
     axis = axis % x.dim()
     start, size = _part(context, x.shape[axis], counts, workers)
@@ -295,11 +295,11 @@ def shard_dx(x_shape, dy, counts=None, *, axis, workers=0):
     ],
 )
 def pad_shard(context, part, whole, counts=None, *, axis: int = 0):
-    """The part of this worker of a tensor, with zeros where the parts of the others are: added up over the workers, it is the whole."""
+    """The part of this worker, with zeros in place of the other parts: summed over the workers, it is the whole tensor."""
     axis = axis % part.dim()
     start, size = _part(context, whole[axis], counts, 0)
     if part.shape[axis] != size:
-        raise ValueError(f"the part is {part.shape[axis]} along axis {axis}, where this worker has {size}")
+        raise ValueError(f"the part has {part.shape[axis]} along axis {axis}, but this worker's part has {size}")
     y = part.new_zeros(whole)
     y.narrow(axis, start, size).copy_(part)
     return y
@@ -308,8 +308,8 @@ def pad_shard(context, part, whole, counts=None, *, axis: int = 0):
 @pad_shard.check_shapes
 def require_part(part, whole, counts=None, *, axis):
     at = require_axis(part.shape, axis, "part")
-    beside = [tuple(size for number, size in enumerate(shape) if number != at) for shape in (part.shape, whole.shape)]
-    if len(part.shape) != len(whole.shape) or any(differ(*pair) for pair in zip(*beside, strict=True)):
+    others = [tuple(size for number, size in enumerate(shape) if number != at) for shape in (part.shape, whole.shape)]
+    if len(part.shape) != len(whole.shape) or any(differ(*pair) for pair in zip(*others, strict=True)):
         raise ShapeError(f"a part of {format_shape(whole.shape)} along axis {axis} is not {format_shape(part.shape)}")
 
 
@@ -322,7 +322,7 @@ def _part(context, size: int, counts, workers: int) -> tuple[int, int]:
     sizes = _sizes(context, size, counts, workers)
     start, stop = bounds_of(sizes, context.workers.index)
     if sum(sizes) != size:
-        raise ValueError(f"the parts are {sum(sizes)} in all, of {size}")
+        raise ValueError(f"the parts add up to {sum(sizes)}, not {size}")
     return start, stop - start
 
 
@@ -332,10 +332,10 @@ def _part(context, size: int, counts, workers: int) -> tuple[int, int]:
     on_workers="same",
     aliases=("x",),
     checks_values=True,
-    cases=[Case(x=[1.0, 2.0], y=[1.0, 2.0]), GradCheck(x=(2,)), Rejects("a worker is counted from 0, and root is -1", x=(2,), root=-1)],
+    cases=[Case(x=[1.0, 2.0], y=[1.0, 2.0]), GradCheck(x=(2,)), Rejects("root must be at least 0, not -1", x=(2,), root=-1)],
 )
 def broadcast(context, x, *, root: int = 0):
-    """The tensor of the worker ``root``, on every worker. Each has one of its shape."""
+    """The tensor of worker ``root``, on every worker. All workers pass a tensor of the same shape."""
     if root >= context.workers.count:
         raise ValueError(f"there is no worker {root} of {context.workers.count}")
     return context.workers.broadcast(x, root)
@@ -344,7 +344,7 @@ def broadcast(context, x, *, root: int = 0):
 @broadcast.check_shapes
 def require_root(x, *, root):
     if root < 0:
-        raise ArgumentError(f"a worker is counted from 0, and root is {root}")
+        raise ArgumentError(f"root must be at least 0, not {root}")
 
 
 @broadcast.gradient_program("x")
@@ -362,9 +362,9 @@ def broadcast_dx(dy, *, root):
     cases=[Case(x=[1.0, 2.0], y=[1.0, 2.0]), GradCheck(x=(2, 3))],
 )
 def all_to_all(context, x):
-    """The rows of each worker in equal parts, of which worker i gets the i-th: those for this worker, in the order of who sent them.
+    """Exchange equal parts of the rows: worker i receives the i-th part of each worker, in order of the senders.
 
-    ``n`` is one size on all workers, and a multiple of their number.
+    ``n`` is the same on all workers, and a multiple of their number.
     """
     _even(len(x), context.workers.count)
     return context.workers.all_to_all(x)
@@ -375,5 +375,5 @@ all_to_all.gradient_programs(x=lambda dy: all_to_all(dy))
 
 @operator(" -> y: int64[]", on_workers="own", cases=[Case(y=0)])
 def worker_index(context):
-    """The number of this worker, from 0 on."""
+    """The index of this worker, counted from 0."""
     return torch.tensor(context.workers.index, dtype=torch.int64)

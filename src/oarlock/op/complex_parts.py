@@ -1,7 +1,7 @@
-"""Complex numbers and their parts: made of real numbers, taken apart, conjugated.
+"""Complex numbers and their parts: construction from real numbers, real and imaginary parts, the conjugate.
 
-A gradient with respect to ``x + iy`` is that with respect to x, and i times that with respect to y: of y = f(x) it is
-``dy * conj(f'(x))``, as PyTorch has it. Decision 23 says why.
+The gradient with respect to ``z = x + iy`` is the gradient with respect to x plus i times the gradient with respect to y; for y = f(x) it
+is ``dy * conj(f'(x))``, as in PyTorch. Decision 23 gives the reasons.
 """
 
 import torch
@@ -27,7 +27,9 @@ def _nothing(like: Var) -> Var:
     ],
 )
 def complex_(real, imag):
-    """``real + imag * 1j``: complex64 of float32, complex128 of float64. Others are refused: no complex dtype has such parts."""
+    """``real + imag * 1j``: complex64 from float32, complex128 from float64. Raises for other dtypes, for which
+    there is no complex dtype.
+    """
     return torch.complex(*torch.broadcast_tensors(real, imag))
 
 
@@ -39,7 +41,7 @@ complex_.gradient_programs(
 
 @operator("z: complex[*b] -> x: complex.real[*b]", cases=[Case(z=[1 + 3j, 2 - 4j], x=[1.0, 2.0])])
 def real(z):
-    """The real part."""
+    """The real part of a complex tensor."""
     return torch.real(z).clone(memory_format=torch.contiguous_format)
 
 
@@ -48,7 +50,7 @@ real.gradient_programs(z=lambda dx: complex_(dx, _nothing(dx)))
 
 @operator("z: complex[*b] -> x: complex.real[*b]", cases=[Case(z=[1 + 3j, 2 - 4j], x=[3.0, -4.0])])
 def imag(z):
-    """The imaginary part, a real number."""
+    """The imaginary part of a complex tensor, a real number."""
     return torch.imag(z).clone(memory_format=torch.contiguous_format)
 
 
@@ -57,7 +59,7 @@ imag.gradient_programs(z=lambda dx: complex_(_nothing(dx), dx))
 
 @operator("z: complex[*b] -> y: complex[*b]", cases=[Case(z=[1 + 3j, 2 - 4j], y=[1 - 3j, 2 + 4j])])
 def conj(z):
-    """The conjugate: the imaginary part with the other sign."""
+    """The complex conjugate."""
     return torch.conj_physical(z)
 
 
@@ -65,7 +67,7 @@ conj.gradient_programs(z=lambda dy: conj(dy))
 
 
 def conjugated(x: Var) -> Var:
-    """The conjugate of complex numbers; real ones as they are, and no op."""
+    """Return the conjugate of a complex variable; a real variable is returned as it is, without an op."""
     return conj(x) if x.dtype.is_complex else x
 
 
@@ -75,7 +77,7 @@ def conjugated(x: Var) -> Var:
     cases=[Case(z=[1 + 3j, 2 - 4j], x=[[1.0, 3.0], [2.0, -4.0]]), GradCheck(z=(2, 3)), GradCheck(z=())],
 )
 def view_as_real(z):
-    """The parts of complex numbers in a last axis of 2, real and imaginary."""
+    """The real and imaginary parts of complex numbers, along a new last axis of size 2."""
     return torch.view_as_real(z)
 
 
@@ -92,7 +94,7 @@ view_as_real.gradient_programs(z=lambda dx: view_as_complex(dx))
     ],
 )
 def view_as_complex(x):
-    """Complex numbers of their parts, which are a last axis of 2. A copy: floats may begin where complex numbers may not."""
+    """Complex numbers from real and imaginary parts along the last axis, of size 2. Copies ``x``, which may not be aligned for complex."""
     return torch.view_as_complex(x.clone(memory_format=torch.contiguous_format))
 
 

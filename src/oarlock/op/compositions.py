@@ -1,4 +1,4 @@
-"""The functions of variables that `ol.op` offers beside operators, from the files of `composed/`."""
+"""Functions of variables that `ol.op` exports in addition to operators, from the files of `composed/`."""
 
 from oarlock.op.composed.activations import (
     celu,

@@ -1,4 +1,4 @@
-"""Convolution of signals, images and volumes, and its transpose."""
+"""Convolution and transposed convolution along one, two or three axes."""
 
 from oarlock.errors import ShapeError
 from oarlock.ir.shape_rules import count_windows, require_equal_numbers, require_same
@@ -39,9 +39,9 @@ Steps = tuple[int, ...]
     ],
 )
 def conv2d(x, filter, bias=None, *, stride: Steps = (1, 1), padding: Steps = (0, 0), dilation: Steps = (1, 1), groups: int = 1):
-    """Slide ``f`` filters over ``n`` images of ``c`` channels (a cross-correlation, as everywhere in this field).
+    """2D convolution (cross-correlation, as usual in deep learning) of ``n`` images of ``c`` channels with ``f`` filters.
 
-    In several groups, each filter sees the ``k = c / groups`` channels of its group alone.
+    With several ``groups``, each filter sees only the ``k = c / groups`` channels of its group.
     """
     return convolve(x, filter, bias, stride, padding, dilation, groups)
 
@@ -57,7 +57,7 @@ def _convolved(x, filter, bias=None, *, stride, padding, dilation, groups):
 
 
 def _require_steps(axes: int, **steps: Steps) -> None:
-    """Raises ShapeError where there is not one number for each axis."""
+    """Raise ShapeError unless each setting has one number per axis."""
     if any(len(each) != axes for each in steps.values()):
         *names, last = steps
         numbers = {1: "one number", 2: "two numbers each, for height and width", 3: "three numbers each, for depth, height and width"}
@@ -65,7 +65,7 @@ def _require_steps(axes: int, **steps: Steps) -> None:
 
 
 def _require_groups(groups: int, count, what: str) -> None:
-    """Raises ShapeError where so many groups are not made up."""
+    """Raise ShapeError unless `count` is a multiple of `groups`."""
     if groups < 1 or (isinstance(count, int) and count % groups):
         raise ShapeError(f"{count} {what} do not make up {groups} groups")
 
@@ -119,7 +119,7 @@ conv2d_dbias.gradient_programs(dy=lambda ddbias, dy_shape: broadcast_to_like(res
     ],
 )
 def conv1d(x, filter, bias=None, *, stride: Steps = (1,), padding: Steps = (0,), dilation: Steps = (1,), groups: int = 1):
-    """`conv2d` along one axis."""
+    """1D convolution, of signals; see `conv2d`."""
     return convolve(x, filter, bias, stride, padding, dilation, groups)
 
 
@@ -136,7 +136,7 @@ def conv1d(x, filter, bias=None, *, stride: Steps = (1,), padding: Steps = (0,),
     ],
 )
 def conv3d(x, filter, bias=None, *, stride: Steps = (1, 1, 1), padding: Steps = (0, 0, 0), dilation: Steps = (1, 1, 1), groups: int = 1):
-    """`conv2d` along three axes: of volumes, or of images in a row."""
+    """3D convolution, of volumes or sequences of images; see `conv2d`."""
     return convolve(x, filter, bias, stride, padding, dilation, groups)
 
 
@@ -161,7 +161,7 @@ def conv_transpose1d(
     groups: int = 1,
     dilation: Steps = (1,),
 ):
-    """`conv_transpose2d` along one axis."""
+    """1D transposed convolution; see `conv_transpose2d`."""
     return convolve_transposed(x, filter, bias, stride, padding, output_padding, dilation, groups)
 
 
@@ -190,10 +190,10 @@ def conv_transpose2d(
     groups: int = 1,
     dilation: Steps = (1, 1),
 ):
-    """The transpose of `conv2d` by the same filters: each place adds its multiple of a window to what comes out.
+    """Transposed 2D convolution: each input element adds its multiple of the filter window to the output.
 
-    In several groups, the ``c / groups`` channels of one make ``k`` of the ``f = k groups`` that come out. ``output_padding`` adds places
-    at the end, as a stride leaves it open how many there were.
+    With several ``groups``, the ``c / groups`` channels of each group produce ``k`` of the ``f = k groups`` output channels.
+    ``output_padding`` adds positions at the end: with a stride, inputs of several sizes have convolutions of one size.
     """
     return convolve_transposed(x, filter, bias, stride, padding, output_padding, dilation, groups)
 
@@ -218,7 +218,7 @@ def conv_transpose3d(
     groups: int = 1,
     dilation: Steps = (1, 1, 1),
 ):
-    """`conv_transpose2d` along three axes."""
+    """3D transposed convolution; see `conv_transpose2d`."""
     return convolve_transposed(x, filter, bias, stride, padding, output_padding, dilation, groups)
 
 
@@ -233,8 +233,8 @@ def _transposed(x, filter, bias=None, *, stride, padding, output_padding, dilati
 
 
 def _transposed_size(length, window, stride: int, padding: int, output_padding: int, dilation: int):
-    """``(length - 1) stride + dilation (window - 1) + 1 + output_padding - 2 padding``. Raises ShapeError where that is not positive."""
-    count_windows(2**32, 1, stride, padding, dilation)  # which refuses steps that are none
+    """Return ``(length - 1) stride + dilation (window - 1) + 1 + output_padding - 2 padding``. Raises ShapeError if it is not positive."""
+    count_windows(2**32, 1, stride, padding, dilation)  # raises for invalid settings
     if not 0 <= output_padding < max(stride, dilation):
         raise ShapeError(f"output_padding {output_padding} must be at least 0 and below stride {stride} or dilation {dilation}")
     reach = add(multiply(add(length, -1), stride), multiply(add(window, -1), dilation))
@@ -245,7 +245,7 @@ def _transposed_size(length, window, stride: int, padding: int, output_padding: 
 
 
 def _declare_gradients(forward: Operator) -> None:
-    """Those of its gradients follow, for it is linear in x and in the filter."""
+    """Declare the gradients of a convolution. It is linear in x and in the filter, so second-order gradients follow."""
 
     def dx(filter, dy, x_shape, *, stride, padding, dilation, groups):
         return convolve_backward(dy, None, filter, stride, padding, [True, False, False], dilation, groups, x_shape=x_shape)[0]
@@ -277,7 +277,7 @@ def _declare(forward: Operator, dx, dfilter) -> None:
         return sum_by_channel(dy)
 
     def dbias_of_signals(dy):
-        return sum_by_channel(dy.contiguous())  # whose sums are rounded in one way then
+        return sum_by_channel(dy.contiguous())  # so that every layout rounds the sums alike
 
     by_layout = len(forward.signature.inputs[0].axes or ()) > 3
     for slot, kernel in (("x", dx), ("filter", dfilter), ("bias", dbias if by_layout else dbias_of_signals)):
@@ -294,5 +294,5 @@ for _forward in (conv_transpose1d, conv_transpose2d, conv_transpose3d):
 
 
 conv_transpose1d.declare_edges(
-    infinite="products are added up in another order than PyTorch's where it chooses another algorithm: infinity less infinity is NaN"
+    infinite="PyTorch may choose an algorithm that adds up products in another order: infinity minus infinity is NaN"
 )

@@ -1,4 +1,4 @@
-"""Linear-chain conditional random fields: sequences of labels, each scored by its element and by the label before it."""
+"""Linear-chain conditional random fields: label sequences scored by emissions and by transitions between labels."""
 
 import torch
 
@@ -18,7 +18,9 @@ _LN3 = 1.0986122886681098
 
 
 def _lattice(emissions, splits, transitions, start, end):
-    """Paths through the labels of each sequence, and where its elements stand in padded rows. Raises ValueError for bad row splits."""
+    """Return the lattice of label paths of each sequence and the positions of its elements in padded rows. Raises ValueError for bad row
+    splits.
+    """
     rows, lengths, cells = pad_rows(at_least_single(emissions), splits)
     start, end, transitions = (at_least_single(each) for each in (start, end, transitions))
     return Lattice(rows, lengths, start, end, FullTransitions(transitions)), cells
@@ -41,10 +43,11 @@ def _lattice(emissions, splits, transitions, start, end):
     ],
 )  # fmt: skip
 def crf_log_partition(emissions, splits, transitions, start, end):
-    """``log(sum(exp(score)))`` over all sequences of labels, 0 for an empty one (Lafferty, McCallum and Pereira, 2001).
+    """``log(sum(exp(score)))`` over all label sequences; 0 for an empty sequence (Lafferty, McCallum and Pereira, 2001).
 
-    A score adds what each element emits for its label, ``transitions[i, j]`` for each label j after i, and what beginning and ending with
-    a label adds. ``shares`` is how likely each element has each label, ``pairs`` how often each label is likely to follow each.
+    The score is the sum of each element's emission for its label, ``transitions[i, j]`` for each label j after i, and the start and end
+    scores of the first and last label. ``shares`` is the probability of each label for each element, ``pairs`` the expected number of each
+    transition.
     """
     lattice, cells = _lattice(emissions, splits, transitions, start, end)
     sums = sums_of(lattice)
@@ -55,7 +58,9 @@ crf_log_partition.check_shapes(lambda emissions, splits, transitions, start, end
 
 
 def _changes(emissions, splits, transitions, start, end, dshares, dpairs):
-    """The part that gradients of shares and pairs add to those of emissions [t k], and transitions [n k k]; None where there are none."""
+    """Return the contribution of gradients of shares and pairs to those of emissions [t k] and transitions [n k k], or None if there are
+    none.
+    """
     if dshares is None and dpairs is None:
         return None
     return crf_share_changes(emissions, splits, transitions, start, end, dshares, dpairs)
@@ -81,7 +86,7 @@ def crf_log_partition_dtransitions(emissions, splits, transitions, start, end, p
 
 @crf_log_partition.gradient_program("start")
 def crf_log_partition_dstart(emissions, splits, transitions, start, end, shares, dy, dshares=None, dpairs=None):
-    """The gradients of first elements, for whose emissions a beginning counts."""
+    """The emission gradients of the first elements, to whose emissions the start scores are added."""
     return reduce_sum(sequence_first(_at_elements(emissions, splits, transitions, start, end, shares, dy, dshares, dpairs), splits), axis=0)
 
 
@@ -107,9 +112,9 @@ def crf_log_partition_dend(emissions, splits, transitions, start, end, shares, d
     ],
 )  # fmt: skip
 def crf_share_changes(emissions, splits, transitions, start, end, shares=None, pairs=None):
-    """How the shares and pairs of `crf_log_partition` change as emissions and each sequence's transitions move along a direction.
+    """The derivative of `crf_log_partition`'s shares and pairs along a direction of the emissions and of each sequence's transitions.
 
-    The matrix of second derivatives, which is symmetric, times that direction: ``shares`` for the emissions, ``pairs`` for transitions.
+    It is the Hessian, which is symmetric, times that direction: ``shares`` for the emissions, ``pairs`` for the transitions.
     """
     lattice, cells = _lattice(emissions, splits, transitions, start, end)
     moving = torch.zeros_like(lattice.emissions) if shares is None else pad_rows(at_least_single(shares), splits)[0]
@@ -140,9 +145,9 @@ def require_own_pairs(emissions, splits, transitions, start, end, shares=None, p
     ],
 )  # fmt: skip
 def viterbi_decode(emissions, splits, transitions, start, end):
-    """The labels of the best score of each sequence, as `crf_log_partition` scores them, and that score (Viterbi, 1967).
+    """The label sequence of the highest score for each sequence, scored as in `crf_log_partition`, and its score (Viterbi, 1967).
 
-    Of equal ones the smaller label is taken, from the last element on.
+    Ties are resolved to the smaller label, starting from the last element.
     """
     lattice, cells = _lattice(emissions, splits, transitions, start, end)
     path, score = best_path(lattice)
@@ -156,5 +161,5 @@ for slot in ("emissions", "transitions", "start", "end"):
 
 
 crf_log_partition.declare_edges(
-    infinite="0 where all sequences are impossible, so that they do not spoil a sum; PyTorch's logsumexp gives NaN"
+    infinite="0 if every sequence is impossible, so that sums over sequences stay finite; PyTorch's logsumexp gives NaN"
 )

@@ -1,4 +1,4 @@
-"""Connectionist temporal classification: a sequence of labels against a longer one of predictions, summed over all alignments."""
+"""Connectionist temporal classification: a label sequence scored against longer predictions, summed over all alignments."""
 
 import torch
 
@@ -19,16 +19,17 @@ _LN2 = 0.6931471805599453
 
 
 def _lattice(log_p, splits, label, label_splits, blank: int):
-    """The alignments of labels, with a state for each and for the blanks around them; which class each state is, where elements stand.
+    """Return the lattice of alignments, with a state for each label and each surrounding blank; the class of each state; element positions;
+    label counts.
 
-    Raises ValueError for row splits that are none, and for a label that is no class.
+    Raises ValueError for invalid row splits, and for a label that is not a class.
     """
     if not 0 <= blank < log_p.shape[-1]:
         raise ValueError(f"blank {blank} is not one of the classes 0 to {log_p.shape[-1] - 1}")
-    require_classes(label, log_p.shape[-1], 0)  # which is one of them
+    require_classes(label, log_p.shape[-1], 0)  # the ignored index, 0, is a class
     rows, lengths, cells = pad_rows(at_least_single(log_p), splits)  # [n t k]
     labels, counts, _ = pad_rows(label, label_splits)
-    require_same(len(lengths), len(counts), "splits cut {} sequences, where label_splits cut {}", len(lengths), len(counts))
+    require_same(len(lengths), len(counts), "splits has {} sequences, but label_splits has {}", len(lengths), len(counts))
     classes = torch.full((len(counts), 2 * labels.shape[1] + 1), blank, device=label.device)  # [n s]
     classes[:, 1::2] = labels
     skips = torch.zeros_like(classes, dtype=torch.bool)
@@ -57,16 +58,16 @@ def _lattice(log_p, splits, label, label_splits, blank: int):
         GradCheck(log_p=(5, 3), splits=[0, 5], label=[0, 1], label_splits=[0, 2], blank=2),
         Rejects("label 4 is not one of the classes 0 to 3", log_p=(3, 4), splits=[0, 3], label=[4], label_splits=[0, 1]),
         Rejects("blank 4 is not one of the classes 0 to 3", log_p=(3, 4), splits=[0, 3], label=[1], label_splits=[0, 1], blank=4),
-        Rejects("splits cut 1 sequences, where label_splits cut 2", log_p=(3, 4), splits=[0, 3], label=[1], label_splits=[0, 1, 1]),
+        Rejects("splits has 1 sequences, but label_splits has 2", log_p=(3, 4), splits=[0, 3], label=[1], label_splits=[0, 1, 1]),
         Rejects("row splits of 3 elements begin with 0, never fall and end at 3, unlike [0, 2]", log_p=(3, 4), splits=[0, 2], label=[1],
                 label_splits=[0, 1]),
     ],
 )  # fmt: skip
 def ctc_loss(log_p, splits, label, label_splits, *, blank: int = 0):
-    """Of each sequence, ``-log`` of the probability of its labels, over all alignments with repetitions and blanks between them.
+    """``-log`` of the probability of each label sequence, over all alignments with repetitions and blanks (Graves et al., 2006).
 
-    ``log_p`` are logarithms of probabilities of classes, such as `log_softmax` gives. Labels that no alignment fits have an infinite
-    loss and no gradient. ``occupancy`` is how likely each step shows each class, given the labels (Graves et al., 2006).
+    ``log_p`` are log probabilities of classes, for example from `log_softmax`. If no alignment fits the labels, the loss is infinite and
+    has no gradient. ``occupancy`` is the probability of each class at each step, given the labels.
     """
     lattice, classes, cells, counts = _lattice(log_p, splits, label, label_splits, blank)
     sums = sums_of(lattice)
@@ -82,11 +83,11 @@ def ctc_loss_shapes(log_p, splits, label, label_splits, *, blank=0):
 
 
 def _require_aligned(log_p, splits, label, label_splits, blank: int) -> None:
-    """Raises ShapeError or ValueError for types that do not fit."""
+    """Raise ShapeError or ValueError if the shapes do not fit together."""
     require_cut(log_p, splits)
     require_cut(label, label_splits)
     sequences, counted = sequences_in(splits), sequences_in(label_splits)
-    require_same(sequences, counted, "splits cut {} sequences, where label_splits cut {}", sequences, counted)
+    require_same(sequences, counted, "splits has {} sequences, but label_splits has {}", sequences, counted)
     classes = log_p.shape[-1]
     if blank < 0 or (isinstance(classes, int) and blank >= classes):
         raise ValueError(f"blank {blank} is not one of the classes 0 to {classes - 1 if isinstance(classes, int) else classes}")
@@ -112,7 +113,7 @@ def ctc_loss_dlog_p(log_p, splits, label, label_splits, occupancy, dloss, doccup
     ],
 )  # fmt: skip
 def ctc_occupancy_change(log_p, splits, label, label_splits, direction, *, blank: int = 0):
-    """How the occupancy that `ctc_loss` has changes as ``log_p`` moves: its derivative, which is symmetric, times a direction."""
+    """The derivative of `ctc_loss`'s occupancy with respect to ``log_p``, a symmetric matrix, times a direction."""
     lattice, classes, cells, _ = _lattice(log_p, splits, label, label_splits, blank)
     moving, _, _ = pad_rows(at_least_single(direction), splits)
     change, _ = tangents_of(lattice, moving.gather(-1, classes), None)
@@ -124,4 +125,4 @@ ctc_occupancy_change.check_shapes(
 )
 
 
-ctc_loss.declare_edges(infinite="0 where all alignments are impossible, as of PyTorch's zero_infinity=True; without it PyTorch's is NaN")
+ctc_loss.declare_edges(infinite="0 if every alignment is impossible, as in PyTorch with zero_infinity=True; without it PyTorch gives NaN")

@@ -1,4 +1,4 @@
-"""Sums, products, extremes and logarithms of sums of all that comes before, along an axis."""
+"""Cumulative sums, products, extremes and log-sum-exps along an axis."""
 
 import math
 
@@ -36,7 +36,7 @@ __all__ = ["cummax", "cummin", "cumprod", "cumsum", "logcumsumexp"]
     ],
 )
 def cumsum(x, *, axis: int, exclusive: bool = False, reverse: bool = False):
-    """At each place along ``axis`` the sum of all up to it; ``exclusive`` leaves out the place itself, ``reverse`` begins at the end."""
+    """The cumulative sum along ``axis``. ``exclusive`` leaves out the element itself; ``reverse`` starts at the end."""
     return _accumulate(torch.cumsum, x, axis, exclusive, reverse, 0)
 
 
@@ -46,7 +46,7 @@ def require_along(x, *, axis, exclusive, reverse):
 
 
 def _accumulate(function, x, axis: int, exclusive: bool, reverse: bool, neutral: int):
-    """``function`` along an axis, from either end, in the dtype of x. What is ``exclusive`` begins with the ``neutral`` element."""
+    """Apply the cumulative ``function`` along an axis, in the dtype of x. If ``exclusive``, start with the ``neutral`` element."""
     x = x.flip(axis) if reverse else x
     if exclusive and x.shape[axis]:
         x = torch.cat([torch.full_like(x.narrow(axis, 0, 1), neutral), x.narrow(axis, 0, x.shape[axis] - 1)], axis)
@@ -56,7 +56,7 @@ def _accumulate(function, x, axis: int, exclusive: bool, reverse: bool, neutral:
 
 @cumsum.gradient_program("x")
 def cumsum_dx(dy, *, axis, exclusive, reverse):
-    """From the other end: an element is part of the sums at its place and behind."""
+    """The cumulative sum from the other end: an element is part of its own sum and of all later ones."""
     return cumsum(dy, axis=axis, exclusive=exclusive, reverse=not reverse)
 
 
@@ -77,7 +77,7 @@ def cumsum_dx(dy, *, axis, exclusive, reverse):
     ],
 )
 def cumprod(x, *, axis: int, exclusive: bool = False, reverse: bool = False):
-    """At each place along ``axis`` the product of all up to it; ``exclusive`` and ``reverse`` as for `cumsum`."""
+    """The cumulative product along ``axis``; ``exclusive`` and ``reverse`` are as in `cumsum`."""
     return _accumulate(torch.cumprod, x, axis, exclusive, reverse, 1)
 
 
@@ -110,7 +110,7 @@ def cumprod_dx_dx(x, dy, ddx, *, axis, exclusive, reverse):
     ],
 )
 def cummax(x, *, axis: int):
-    """At each place along ``axis`` the largest element up to it, and where the last of equal ones stands."""
+    """The cumulative maximum along ``axis`` and its index, the last one on ties."""
     return tuple(torch.cummax(x, axis))
 
 
@@ -125,12 +125,12 @@ def cummax(x, *, axis: int):
     ],
 )
 def cummin(x, *, axis: int):
-    """At each place along ``axis`` the smallest element up to it, and where the last of equal ones stands."""
+    """The cumulative minimum along ``axis`` and its index, the last one on ties."""
     return tuple(torch.cummin(x, axis))
 
 
-def _where_they_stood(indices, dvalues, *, axis):
-    """The sum of what arrives at all values that an element is."""
+def _extreme_dx(indices, dvalues, *, axis):
+    """Add the gradient of each extreme to the element that it came from."""
     return scatter_along_axis(full_like(dvalues, value=0.0, dtype=dvalues.dtype), indices, dvalues, axis=axis, reduction="add")
 
 
@@ -140,7 +140,7 @@ def require_one_axis(x, *, axis):
 
 for _extreme in (cummax, cummin):
     _extreme.check_shapes(require_one_axis)
-    _extreme.gradient_programs(x=_where_they_stood)
+    _extreme.gradient_programs(x=_extreme_dx)
 
 
 @operator(
@@ -154,7 +154,7 @@ for _extreme in (cummax, cummin):
     ],
 )
 def logcumsumexp(x, *, axis: int):
-    """At each place along ``axis`` the logarithm of the sum of ``exp(x)`` up to it, computed stably."""
+    """``log(cumsum(exp(x)))`` along ``axis``, computed stably."""
     return torch.logcumsumexp(x, axis)
 
 
@@ -163,7 +163,7 @@ logcumsumexp.check_shapes(require_one_axis)
 
 @logcumsumexp.gradient_program("x")
 def logcumsumexp_dx(x, y, dy, *, axis):
-    """The sum of ``dy exp(x - y)`` at a place and behind, in log space: of what is above 0, less that of what is below."""
+    """The sum of ``dy exp(x - y)`` over an element and all later ones, in log space: positive terms minus negative ones."""
     return subtract(_shares(x, y, dy, axis), _shares(x, y, neg(dy), axis))
 
 

@@ -1,7 +1,7 @@
-"""Matrices as products of others: QR, singular values, eigenvalues of symmetric ones, LU. Half precision is computed in float32.
+"""Matrix decompositions: QR, singular values, eigenvalues of symmetric matrices, LU. Half precision is computed in float32.
 
-Gradients divide by differences of singular values or eigenvalues: of equal ones those of vectors are infinite or NaN, as PyTorch's are;
-those of values alone are not.
+Gradients divide by differences of singular values or eigenvalues: if some are equal, gradients of the vectors are infinite or NaN, as in
+PyTorch; gradients of the values alone are not affected.
 """
 
 import torch
@@ -29,10 +29,10 @@ _WIDE = [[1.0, -0.25, 0.75], [0.5, 2.0, 1.0]]
 
 
 def _sizes(x, what: str) -> tuple[int, int]:
-    """Rows and columns of each matrix, as numbers. Raises ShapeError."""
+    """Return the numbers of rows and columns of each matrix. Raises ShapeError if they are symbols."""
     rows, columns = x.shape[-2:]
     if not isinstance(rows, int) or not isinstance(columns, int):
-        raise ShapeError(f"{what} needs to know rows and columns as numbers, not as {rows} and {columns}")
+        raise ShapeError(f"{what} needs known numbers of rows and columns, not {rows} and {columns}")
     return rows, columns
 
 
@@ -52,9 +52,9 @@ def _symmetric(x):
     ],
 )
 def qr(x):
-    """The factors of each matrix: columns of ``q`` that are orthonormal, and ``r``, 0 below its diagonal. There are min(m, n) of them.
+    """The reduced QR decomposition of each matrix, ``x = q r``: k = min(m, n) orthonormal columns ``q``, and ``r`` upper triangular.
 
-    Its gradient needs the first of them to be linearly independent.
+    The gradient requires the first k columns of ``x`` to be linearly independent.
     """
     q, r = torch.linalg.qr(at_least_single(x))
     return q.to(x.dtype), r.to(x.dtype)
@@ -71,7 +71,7 @@ def qr_shapes(x):
 def qr_dx(x, q, r, dq=None, dr=None):
     """``(dq + q C) inv(r)'``, where ``C`` is the lower triangle of ``r dr' - dq' q``, mirrored (Walter and Lehmann, 2010).
 
-    Of a wide matrix, the columns behind the square ones depend on the others through ``q`` alone.
+    For a wide matrix, the columns of ``r`` after the first m depend on the first columns of ``x`` only through ``q``.
     """
     rows, columns = _sizes(x, "qr")
     if columns <= rows:
@@ -110,10 +110,10 @@ def _square_qr(q, r, dq, dr):
     ],
 )
 def svd(x):
-    """The singular value decomposition of each matrix, ``x = u diag(s) v``: the min(m, n) singular values ``s``, falling.
+    """The singular value decomposition of each matrix, ``x = u diag(s) v``, with min(m, n) singular values ``s``, descending.
 
-    Columns of ``u`` and rows of ``v`` are orthonormal; of each column the element that is largest in size is positive. What is no number
-    makes the run fail.
+    Columns of ``u`` and rows of ``v`` are orthonormal; in each column of ``u`` the element of largest magnitude is positive. NaN and
+    infinite values raise an error when the program runs.
     """
     _require_finite(x, "no singular values")
     u, s, v = torch.linalg.svd(at_least_single(x), full_matrices=False)
@@ -122,7 +122,7 @@ def svd(x):
 
 
 def _signs(vectors: torch.Tensor) -> torch.Tensor:
-    """The sign of the largest element of each column, [*b 1 k]: which one LAPACK chooses depends on how it gets there."""
+    """Return the sign of the largest element of each column, [*b 1 k]. The sign that LAPACK chooses depends on its algorithm."""
     if not vectors.shape[-2]:
         return vectors.new_ones((*vectors.shape[:-2], 1, vectors.shape[-1]))
     largest = vectors.abs().argmax(-2, keepdim=True)
@@ -130,9 +130,9 @@ def _signs(vectors: torch.Tensor) -> torch.Tensor:
 
 
 def _require_finite(x: torch.Tensor, fault: str) -> None:
-    """Raises ValueError where an element is infinite or no number, of which LAPACK may not come back."""
+    """Raise ValueError if an element is NaN or infinite: LAPACK may not terminate for these."""
     if not torch.isfinite(x).all():
-        raise ValueError(f"a matrix of what is no finite number has {fault}")
+        raise ValueError(f"a matrix with NaN or infinity has {fault}")
 
 
 @svd.infer_shape
@@ -144,7 +144,9 @@ def svd_shapes(x):
 
 @svd.gradient_program("x")
 def svd_dx(x, u, s, v, du=None, ds=None, dv=None):
-    """``u (A S + S B + diag(ds)) v`` and the parts outside of ``u`` and ``v``, with ``A`` and ``B`` skew parts by ``s_j**2 - s_i**2``."""
+    """``u (A S + S B + diag(ds)) v`` plus the parts orthogonal to ``u`` and ``v``; ``A`` and ``B`` are the skew parts of ``u' du`` and
+    ``v dv'``, divided by ``s_j**2 - s_i**2``.
+    """
     rows, columns = _sizes(x, "svd")
     count = min(rows, columns)
     unit = eye(rows=count, dtype=x.dtype)
@@ -182,9 +184,10 @@ def _sum(x, y):
     ],
 )
 def eigh(x):
-    """The eigenvalues, rising, and as columns the eigenvectors of the symmetric part of each matrix: of itself, where it is symmetric.
+    """The eigenvalues, ascending, and the eigenvectors, as columns, of the symmetric part ``(x + x') / 2`` of each matrix.
 
-    These are orthonormal; of each the element that is largest in size is positive. What is no number makes the run fail.
+    Eigenvectors are orthonormal; in each the element of largest magnitude is positive. NaN and infinite values raise an error when the
+    program runs.
     """
     _require_finite(x, "no eigenvalues")
     wide = at_least_single(x)
@@ -194,8 +197,8 @@ def eigh(x):
 
 @eigh.gradient_program("x")
 def eigh_dx(values, vectors, dvalues=None, dvectors=None):
-    """The symmetric part of ``v (diag(dvalues) + A) v'``, with ``A`` as ``v' dvectors`` by the differences of eigenvalues."""
-    own = equal(tril(triu(add(multiply(vectors, 0.0), 1.0))), 1.0)  # the diagonal, however many there are
+    """The symmetric part of ``v (diag(dvalues) + A) v'``, with ``A = v' dvectors`` divided by differences of eigenvalues."""
+    own = equal(tril(triu(add(multiply(vectors, 0.0), 1.0))), 1.0)  # the identity, of any size
     inner = None if dvalues is None else where(own, unsqueeze(dvalues, -1), 0.0)
     if dvectors is not None:
         gaps = where(own, 1.0, subtract(unsqueeze(values, -2), unsqueeze(values, -1)))
@@ -214,21 +217,21 @@ def eigh_dx(values, vectors, dvalues=None, dvectors=None):
     ],
 )
 def lu(x):
-    """The factors of each square matrix, ``x = p l u``: a permutation, a lower triangle with ones on its diagonal, an upper triangle.
+    """The LU decomposition of each square matrix, ``x = p l u``: a permutation, a unit lower and an upper triangular matrix.
 
-    Of a matrix without an inverse the gradient makes the run fail.
+    The gradient raises an error for a singular matrix, when the program runs.
     """
     return tuple(part.to(x.dtype) for part in torch.linalg.lu(at_least_single(x)))
 
 
 @lu.gradient_program("x")
 def lu_dx(p, l, u, dl=None, du=None, dp=None):  # noqa: E741
-    """``p inv(l)' (L + U) inv(u)'``, the lower triangle of ``l' dl`` below the diagonal, and the upper one of ``du u'``."""
+    """``p inv(l)' (L + U) inv(u)'``, where ``L`` is ``l' dl`` below its diagonal and ``U`` the upper triangle of ``du u'``."""
     inner = None if dl is None else tril(matmul(adjoint(l), dl), diagonal=-1)
     if du is not None:
         inner = _sum(inner, triu(matmul(du, adjoint(u))))
     if inner is None:
-        return multiply(p, 0.0)  # a permutation stays
+        return multiply(p, 0.0)  # the permutation is constant
     right = matmul(inner, adjoint(inverse(u)))
     return matmul(p, matmul(adjoint(inverse(l)), right))
 
@@ -247,9 +250,10 @@ def lu_dx(p, l, u, dl=None, du=None, dp=None):  # noqa: E741
     ],
 )
 def pinv(x, *, relative: float | None = None):
-    """The pseudo-inverse of each matrix (Moore, 1920; Penrose, 1955): of singular values above `relative` times the largest.
+    """The Moore-Penrose pseudo-inverse of each matrix, of singular values above ``relative`` times the largest (Moore, 1920; Penrose,
+    1955).
 
-    That is max(m, n) times the spacing of the dtype at 1 where it is None. What is no number makes the run fail.
+    ``relative`` defaults to max(m, n) times the machine epsilon of the dtype. NaN and infinite values raise an error when the program runs.
     """
     _require_finite(x, "no singular values")
     return torch.linalg.pinv(at_least_single(x), rtol=relative).to(x.dtype)
@@ -257,7 +261,7 @@ def pinv(x, *, relative: float | None = None):
 
 @pinv.gradient_program("x")
 def pinv_dx(x, y, dy, *, relative=None):
-    """Where the rank stays: ``-y' dy y' + (1 - x y) dy' y y' + y' y dy' (1 - y x)`` (Golub and Pereyra, 1973)."""
+    """``-y' dy y' + (1 - x y) dy' y y' + y' y dy' (1 - y x)`` if the rank is locally constant (Golub and Pereyra, 1973)."""
     turned, back = adjoint(y), adjoint(dy)
     direct = neg(matmul(turned, matmul(dy, turned)))
     of_rows = matmul(back, matmul(y, turned))  # [*b m n]
@@ -279,13 +283,13 @@ def pinv_dx(x, y, dy, *, relative=None):
     ],
 )
 def matrix_exp(x):
-    """The exponential of each matrix, ``1 + x + x x / 2 + x x x / 6 + ...``."""
+    """The matrix exponential of each matrix, ``1 + x + x x / 2 + x x x / 6 + ...``."""
     return torch.linalg.matrix_exp(at_least_single(x)).to(x.dtype)
 
 
 @matrix_exp.gradient_program("x")
 def matrix_exp_dx(x, dy):
-    """The upper right quarter of the exponential of ``[[x', dy], [0, x']]`` (Mathias, 1996)."""
+    """The upper right block of the exponential of ``[[x', dy], [0, x']]`` (Mathias, 1996)."""
     turned = adjoint(x)
     upper = concat([turned, dy], axis=-1)
     lower = concat([multiply(dy, 0.0), turned], axis=-1)
@@ -297,15 +301,15 @@ _NOT_UNIQUE = (
     "vectors of equal values are not unique, and neither are their gradients: they may be huge, infinite or NaN, here and in PyTorch"
 )
 eigh.declare_edges(equal=_NOT_UNIQUE)
-_NOT_FINITE = "a matrix of what is no finite number raises KernelError; PyTorch's is NaN where it has the values"
+_NOT_FINITE = "a matrix with NaN or infinity raises KernelError; PyTorch may return NaN"
 svd.declare_edges(equal=_NOT_UNIQUE, refused=_NOT_FINITE)
 pinv.declare_edges(refused=_NOT_FINITE)
-_BY_INVERSE = "the gradient needs an inverse, and raises KernelError where there is none; PyTorch's is NaN or infinite"
-_ALL_OF_IT = "one infinity, or one NaN, makes all of it NaN; PyTorch leaves rows or columns out"
+_BY_INVERSE = "the gradient needs an inverse, and raises KernelError for a singular matrix; PyTorch's is NaN or infinite"
+_ALL_OF_IT = "one infinity or NaN makes the whole gradient NaN; PyTorch leaves out rows or columns"
 qr.declare_edges(
     refused=_BY_INVERSE,
     infinite=_ALL_OF_IT,
     nan=_ALL_OF_IT,
-    denormal="NaN where a norm is a denormal number; some of PyTorch's are infinite",
+    denormal="NaN if a norm is denormal; PyTorch's is partly infinite",
 )
 lu.declare_edges(refused=_BY_INVERSE, infinite=_ALL_OF_IT)

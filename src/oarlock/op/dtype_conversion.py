@@ -1,4 +1,4 @@
-"""From one dtype to another, which happens nowhere else."""
+"""Explicit conversion between dtypes; no operator converts implicitly."""
 
 from oarlock.errors import DTypeError
 from oarlock.ir.dtype import DType
@@ -20,22 +20,22 @@ __all__ = ["cast"]
         Case(x=[1j, 0j], dtype="bool", y=[True, False]),
         GradCheck(x=(2, 3), dtype="float64"),
         GradCheck(x=(2, 3), dtype="complex128"),
-        Rejects("x is complex128, and float64 does not hold its imaginary part", x=[1j], dtype="float64"),
+        Rejects("x is complex128, but float64 cannot hold its imaginary part", x=[1j], dtype="float64"),
     ],
 )
 def cast(x, *, dtype: DType):
-    """``x`` in another dtype; a float becomes an integer by dropping its fraction. `real` and `abs` make real numbers of complex ones."""
+    """``x`` converted to another dtype. A float is truncated to an integer. `real` and `abs` convert complex numbers to real ones."""
     return x.to(to_torch(dtype))
 
 
 @cast.check_shapes
 def require_imaginary_kept(x, *, dtype):
     if x.dtype.is_complex and not dtype.is_complex and dtype is not DType.BOOL:
-        raise DTypeError(f"x is {x.dtype}, and {dtype} does not hold its imaginary part", hint="ol.op.real(x), or ol.op.abs(x)")
+        raise DTypeError(f"x is {x.dtype}, but {dtype} cannot hold its imaginary part", hint="use ol.op.real(x) or ol.op.abs(x)")
 
 
 @cast.gradient_program("x")
 def cast_dx(x_shape, dy, *, dtype):
-    """The gradient is cast back, of real numbers the real part; integers pass none."""
+    """``dy`` cast back, its real part if ``x`` is real. Integers have no gradient."""
     given = real(dy) if dy.dtype.is_complex and not x_shape.dtype.is_complex else dy
     return given if x_shape.dtype is given.dtype else cast(given, dtype=x_shape.dtype)

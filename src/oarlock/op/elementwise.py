@@ -1,4 +1,4 @@
-"""Arithmetic, element by element, with broadcasting. Functions of one number are in `op/unary.py`."""
+"""Elementwise arithmetic, with broadcasting. Functions of one number are in `op/unary.py`."""
 
 import torch
 
@@ -57,7 +57,7 @@ subtract.gradient_programs(
 
 @operator("x: number[*#s], y: number[*#s] -> z: number[*#s]", cases=[Case(x=[1.0, 2.0], y=[3.0, 5.0], z=[3.0, 10.0])])
 def multiply(x, y):
-    """``z = x * y``, element by element."""
+    """``z = x * y``, elementwise."""
     return torch.mul(x, y)
 
 
@@ -88,19 +88,19 @@ divide.gradient_programs(
     cases=[
         Case(x=[7, -7, 7, -7], y=[2, 2, -2, -2], z=[3, -4, -4, 3]),
         Case(x=[7.5, -7.5], y=2.0, z=[3.0, -4.0]),
-        Rejects("integers are divided by 0", x=[1, 2], y=[1, 0]),
+        Rejects("division of an integer by 0", x=[1, 2], y=[1, 0]),
     ],
 )
 def floor_divide(x, y):
-    """``x / y``, rounded down. An integer by 0 fails. Its gradient is zero wherever it has one."""
+    """``x / y``, rounded down. Division of an integer by 0 raises KernelError. The gradient is zero wherever it is defined."""
     _require_divisor(y)
     return torch.floor_divide(x, y)
 
 
 def _require_divisor(y: torch.Tensor) -> None:
-    """Raises ValueError where an integer is 0. A float that is 0 gives what IEEE 754 says."""
+    """Raise ValueError if an integer divisor is 0. Division of floats by 0 follows IEEE 754."""
     if not y.is_floating_point() and not y.all():
-        raise ValueError("integers are divided by 0")
+        raise ValueError("division of an integer by 0")
 
 
 floor_divide.no_gradient("x", "y")
@@ -112,11 +112,11 @@ floor_divide.no_gradient("x", "y")
     cases=[
         Case(x=[7, -7, 7, -7], y=[2, 2, -2, -2], z=[1, 1, -1, -1]),
         Case(x=[7.5, -7.5], y=2.0, z=[1.5, 0.5]),
-        Rejects("integers are divided by 0", x=[1, 2], y=[1, 0]),
+        Rejects("division of an integer by 0", x=[1, 2], y=[1, 0]),
     ],
 )
 def remainder(x, y):
-    """``x - floor_divide(x, y) * y``, which has the sign of ``y``. An integer by 0 fails."""
+    """``x - floor_divide(x, y) * y``, which has the sign of ``y``. Division of an integer by 0 raises KernelError."""
     _require_divisor(y)
     return torch.remainder(x, y)
 
@@ -133,11 +133,11 @@ remainder.gradient_programs(
     cases=[
         Case(x=[7, -7, 7, -7], y=[2, 2, -2, -2], z=[1, -1, 1, -1]),
         Case(x=[7.5, -7.5], y=2.0, z=[1.5, -1.5]),
-        Rejects("integers are divided by 0", x=[1, 2], y=[1, 0]),
+        Rejects("division of an integer by 0", x=[1, 2], y=[1, 0]),
     ],
 )
 def fmod(x, y):
-    """The remainder of ``x`` divided by ``y``, with the sign of ``x``. An integer by 0 fails."""
+    """The remainder of ``x`` divided by ``y``, with the sign of ``x``. Division of an integer by 0 raises KernelError."""
     _require_divisor(y)
     return torch.fmod(x, y)
 
@@ -170,18 +170,18 @@ neg.gradient_programs(x=lambda dy: neg(dy))
     ],
 )
 def clip(x, lower=None, upper=None):
-    """``x`` held between ``lower`` and ``upper``; an absent bound does not bind. A bound that binds gets the gradient."""
+    """``x`` limited to the range from ``lower`` to ``upper``; either may be absent. A bound that applies receives the gradient."""
     return x if lower is None and upper is None else torch.clamp(x, lower, upper)
 
 
 @clip.gradient("x")
 def clip_dx(x, dy, lower=None, upper=None):
-    """``dy`` where ``x`` lies between the bounds, ends included; else 0."""
+    """``dy`` where ``x`` is within the bounds, ends included; else 0."""
     return torch.where(_inside(x, lower, upper), dy, 0.0).sum_to_size(x.shape)
 
 
 def _inside(x, lower, upper):
-    """Where ``x`` lies between the bounds, ends included: bool."""
+    """Return a bool mask: ``x`` is within the bounds, ends included."""
     inside = torch.ones_like(x, dtype=torch.bool)
     if lower is not None:
         inside = inside & (x >= lower)
@@ -192,13 +192,13 @@ def _inside(x, lower, upper):
 
 @clip.gradient("lower")
 def clip_dlower(x, lower, dy, upper=None):
-    """``dy`` where ``x`` lies below, unless the upper bound lies below that."""
+    """``dy`` where ``x`` is below ``lower`` and ``lower`` is below ``upper``; else 0."""
     return _summed(dy, _below(x, lower, upper), lower)
 
 
 @clip.gradient("upper")
 def clip_dupper(x, upper, dy, lower=None):
-    """``dy`` where ``x``, or the lower bound, lies above."""
+    """``dy`` where ``x`` or ``lower`` is above ``upper``; else 0."""
     return _summed(dy, _above(x, upper, lower), upper)
 
 
@@ -238,7 +238,7 @@ clip_dupper.no_gradient("x", "lower", "upper")
 
 @operator("x: T[*b] -> y: T[*b]", aliases=("x",), cases=[Case(x=[1.0, 2.0], y=[1.0, 2.0])])
 def assign(x):
-    """``x`` itself, under another name. At the end of the main block it gives a persistable variable its next value."""
+    """``x`` itself, under another name. At the end of the main block, it sets the next value of a persistable variable."""
     return x
 
 
@@ -247,9 +247,9 @@ assign.gradient_programs(x=lambda dy: dy)
 
 @operator("x: T[...s] -> y: T[...s]", aliases=("x",), cases=[Case(x=[1.0, 2.0], y=[1.0, 2.0]), GradCheck(x=(2, 3))])
 def optimization_barrier(x):
-    """``x`` itself, as a value of which passes know nothing: what is computed of it is not taken for what is computed of ``x``.
+    """Identity that passes do not look through: an expression of the result is never merged with the same expression of ``x``.
 
-    Recomputation puts it before what gradients compute again. It costs no memory and no time.
+    Recomputation inserts it before recomputed values. It costs no memory and no time.
     """
     return x
 
@@ -263,12 +263,12 @@ optimization_barrier.gradient_programs(x=lambda dy: dy)
     cases=[Case(xs=([1.0, 2.0], [3.0, 4.0], [5.0, 6.0]), y=[9.0, 12.0]), Case(xs=([1.0],), y=[1.0])],
 )
 def sum_(xs):
-    """The sum of one or more tensors of one shape, from the first to the last. Uneven stacks of loops add up step by step."""
+    """The sum of one or more tensors of one shape, added in order. Uneven stacks of loops are added step by step."""
     return xs[0] if len(xs) == 1 else add_up(xs)
 
 
 def add_up(xs, out=None):
-    """Two or more tensors added up, in ``out`` or in fresh memory; or uneven stacks."""
+    """Add two or more tensors, into ``out`` or new memory; or uneven stacks."""
     total = torch.add(xs[0], xs[1], out=out) if isinstance(xs[0], torch.Tensor) else add_stacks(xs[0], xs[1])
     for x in xs[2:]:
         total = total.add_(x) if isinstance(total, torch.Tensor) else add_stacks(total, x)

@@ -1,4 +1,4 @@
-"""The smallest element, and the largest over several axes, where equal ones share the gradient. `reduce_max` is in `op/selection.py`."""
+"""The minimum along an axis, and extremes over several axes, for which ties share the gradient. `reduce_max` is in `op/selection.py`."""
 
 import torch
 
@@ -22,7 +22,7 @@ __all__ = ["amax", "amin", "argmin", "reduce_min"]
     ],
 )
 def argmin(x, *, axis: int = -1, keepdim: bool = False):
-    """Where along ``axis`` the smallest element stands, the first of equal ones. ``keepdim`` leaves a size of 1 behind."""
+    """The index of the smallest element along ``axis``, the first on ties. ``keepdim`` keeps the axis with size 1."""
     return torch.argmin(x, dim=axis, keepdim=keepdim)
 
 
@@ -41,7 +41,7 @@ def argmin(x, *, axis: int = -1, keepdim: bool = False):
     ],
 )
 def reduce_min(x, *, axis: int | None = None, keepdim: bool = False):
-    """The smallest element along ``axis``, of all where it is None; its gradient goes to the first of equal ones. As `reduce_max`."""
+    """The smallest element along ``axis``, or of all if it is None. On ties the gradient goes to the first. See `reduce_max`."""
     return find_along(torch.argmin, x, axis, keepdim)
 
 
@@ -63,7 +63,7 @@ reduce_min.gradient_programs(
     ],
 )
 def amax(x, *, axis: int | tuple[int, ...] | None = None, keepdim: bool = False):
-    """The largest element over an axis, several, or all where that is None; equal ones share the gradient evenly."""
+    """The largest element over one axis, several, or all if ``axis`` is None. Ties share the gradient evenly."""
     return torch.amax(x, () if axis is None else axis, keepdim)
 
 
@@ -80,12 +80,12 @@ def amax(x, *, axis: int | tuple[int, ...] | None = None, keepdim: bool = False)
     ],
 )
 def amin(x, *, axis: int | tuple[int, ...] | None = None, keepdim: bool = False):
-    """The smallest element over an axis, several, or all where that is None; equal ones share the gradient evenly."""
+    """The smallest element over one axis, several, or all if ``axis`` is None. Ties share the gradient evenly."""
     return torch.amin(x, () if axis is None else axis, keepdim)
 
 
 def _shared(x, y, dy, *, axis=None, keepdim):
-    """``dy`` in equal parts where the elements stood that are ``y``."""
+    """Return ``dy`` shared evenly by the elements that equal ``y``."""
     over = {"axis": axis, "keepdim": keepdim}
     chosen = cast(equal(x, reduce_sum_dx(y, x, **over)), dtype=dy.dtype)
     return multiply(chosen, reduce_sum_dx(divide(dy, reduce_sum(chosen, **over)), x, **over))

@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms along an axis: of complex numbers, of real ones, and back to these."""
+"""Discrete Fourier transforms along an axis: of complex numbers, of real numbers, and the inverse of the latter."""
 
 import torch
 
@@ -12,16 +12,16 @@ from oarlock.registry.told_size import told_size
 __all__ = ["fourier", "real_fourier", "real_fourier_inverse"]
 
 NORMS = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
-"""By what transforms are divided, and by what their transposes are: the inverse by n, both by its root, or the other by n."""
+"""Each norm and the norm of the transpose. "backward" divides the inverse by n, "forward" the transform by n, "ortho" both by sqrt(n)."""
 
 
 def _require_axis_with_elements(shape: Shape, axis: int, norm: str) -> int:
-    """The axis of a transform. Raises ShapeError, or ArgumentError for another norm."""
+    """Return the axis of a transform, counted from 0. Raises ShapeError if it is missing or empty, ArgumentError for another norm."""
     if norm not in NORMS:
         raise ArgumentError(f"norm is one of {', '.join(NORMS)}, not {norm!r:.40}")
     at = require_axis(shape, axis)
     if shape[at] == 0:
-        raise ShapeError(f"axis {axis} has the size 0, where a transform needs an element")
+        raise ShapeError(f"axis {axis} has the size 0, but a transform needs an element")
     return at
 
 
@@ -39,16 +39,16 @@ def _require_axis_with_elements(shape: Shape, axis: int, norm: str) -> int:
         GradCheck(x=(0, 3), norm="forward", inverse=True),
         Rejects("norm is one of backward, ortho, forward, not 'none'", x=(2,), norm="none"),
         Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(2,), axis=1),
-        Rejects("axis -1 has the size 0, where a transform needs an element", x=(0,)),
+        Rejects("axis -1 has the size 0, but a transform needs an element", x=(0,)),
     ],
 )
 def fourier(x, *, axis: int = -1, inverse: bool = False, norm: str = "backward"):
-    """``y[k] = sum x[j] exp(-2 pi i j k / n)`` along an axis, or its inverse.
+    """The discrete Fourier transform ``y[k] = sum x[j] exp(-2 pi i j k / n)`` along ``axis``, or its inverse (Cooley and Tukey, 1965).
 
-    The inverse is divided by n, or with the norm "ortho" both by its root, or with "forward" the other (Cooley and Tukey, 1965).
+    The norm "backward" divides the inverse by n, "forward" the transform by n, "ortho" both by the square root of n.
     """
     if not x.numel():
-        return torch.zeros_like(x)  # MKL refuses to transform nothing
+        return torch.zeros_like(x)  # MKL rejects empty transforms
     transform = torch.fft.ifft if inverse else torch.fft.fft
     return transform(x, dim=axis, norm=norm).contiguous()
 
@@ -60,7 +60,7 @@ def require_complex_axis(x, *, axis, inverse, norm):
 
 @fourier.gradient("x", sensitive_to="place")
 def fourier_dx(dy, *, axis, inverse, norm):
-    """The conjugate transpose: the transform in the other direction, divided by what the first was divided by."""
+    """The conjugate transpose: the transform in the other direction, with the same divisor."""
     return fourier.kernel(dy, axis=axis, inverse=not inverse, norm=NORMS[norm])
 
 
@@ -76,11 +76,11 @@ def fourier_dx(dy, *, axis, inverse, norm):
         GradCheck(x=(1,), norm="forward"),
         GradCheck(x=(0, 4)),
         Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(2,), axis=1),
-        Rejects("axis -1 has the size 0, where a transform needs an element", x=(2, 0)),
+        Rejects("axis -1 has the size 0, but a transform needs an element", x=(2, 0)),
     ],
 )
 def real_fourier(x, *, axis: int = -1, norm: str = "backward"):
-    """The first n / 2 + 1 of what `fourier` gives of real numbers, along an axis. The others are conjugates."""
+    """The Fourier transform of real numbers along ``axis``: the first n // 2 + 1 elements of `fourier`. The others are their conjugates."""
     if not x.numel():
         at = axis % x.ndim
         return x.new_zeros((*x.shape[:at], x.shape[at] // 2 + 1, *x.shape[at + 1 :]), dtype=x.dtype.to_complex())
@@ -102,7 +102,7 @@ def count_half(x, *, axis, norm):
 
 @real_fourier.gradient("x", sensitive_to="place")
 def real_fourier_dx(dy, x_shape, *, axis, norm):
-    """The real part of the whole transform in the other direction, of what is there and zeros for the others."""
+    """The real part of the transform of ``dy`` in the other direction, with zeros for the missing elements."""
     at = axis % len(x_shape)
     length = x_shape[at]
     if not dy.numel():
@@ -122,12 +122,14 @@ def real_fourier_dx(dy, x_shape, *, axis, norm):
         GradCheck(x=(3, 2), axis=0, length=4, norm="ortho"),
         GradCheck(x=(1,), length=1),
         GradCheck(x=(0, 3), length=4, norm="forward"),
-        Rejects("3 complex numbers along axis -1 are those of 4 or 5 real ones, not of 6", x=(3,), length=6),
-        Rejects("0 complex numbers along axis -1 are those of no real ones, not of 0", x=(0,), length=0),
+        Rejects("3 complex numbers along axis -1 are the transform of 4 or 5 real numbers, not of 6", x=(3,), length=6),
+        Rejects("0 complex numbers along axis -1 are the transform of no real numbers, not of 0", x=(0,), length=0),
     ],
 )
 def real_fourier_inverse(x, *, length: int, axis: int = -1, norm: str = "backward"):
-    """The `length` real numbers whose `real_fourier` is ``x``. The imaginary parts of ends do not count."""
+    """The inverse of `real_fourier`, ``length`` real numbers. The imaginary parts of the first element and of the
+    middle one are ignored.
+    """
     if not x.numel():
         at = axis % x.ndim
         return x.new_zeros((*x.shape[:at], length, *x.shape[at + 1 :]), dtype=x.dtype.to_real())
@@ -143,16 +145,16 @@ def real_fourier_inverse_shape(x, *, length, axis, norm):
     if length < 1 or (isinstance(count, int) and count != length // 2 + 1):
         most = 2 * count - 1 if isinstance(count, int) else 0
         fits = f"{most - 1} or {most}" if most > 1 else "1" if most == 1 else "no"
-        raise ShapeError(f"{count} complex numbers along axis {axis} are those of {fits} real ones, not of {length}")
+        raise ShapeError(f"{count} complex numbers along axis {axis} are the transform of {fits} real numbers, not of {length}")
     return (*x.shape[:at], length, *x.shape[at + 1 :])
 
 
 @real_fourier_inverse.gradient("x", sensitive_to="place")
 def real_fourier_inverse_dx(dy, x_shape, *, length, axis, norm):
-    """The transform of ``dy``, twice where a number stands for its conjugate too."""
+    """The transform of ``dy``, doubled for elements that also represent their conjugate."""
     at = axis % len(x_shape)
     if length // 2 + 1 != x_shape[at]:
-        raise ValueError(f"x has {x_shape[at]} complex numbers, where {length} real ones have {length // 2 + 1}")
+        raise ValueError(f"x has {x_shape[at]} complex numbers, but {length} real numbers have {length // 2 + 1}")
     if not dy.numel():
         return dy.new_zeros(x_shape, dtype=dy.dtype.to_complex())
     half = torch.fft.rfft(dy, dim=at, norm=NORMS[norm])

@@ -1,6 +1,6 @@
-"""Operators that do the work of two or three in one pass over memory.
+"""Operators that combine two or three operators in one pass over memory.
 
-Nobody needs to write them: `passes/fusion/sums.py` forms them from the operators that they stand for.
+`passes/fusion/sums.py` creates them; programs do not need to use them.
 """
 
 import torch
@@ -24,7 +24,7 @@ __all__ = ["addcmul", "addmm", "addmm_nt", "lerp"]
     ],
 )
 def addmm(base, x, w):
-    """Rows times a shared matrix, added to what is there: ``out = base + x @ w``."""
+    """Rows times a shared matrix, added to ``base``: ``out = base + x @ w``."""
     return torch.addmm(base, x, w) if x.dim() == 2 else onto_rows(base, x, w)
 
 
@@ -43,7 +43,7 @@ addmm.gradient_programs(
     ],
 )
 def addmm_nt(base, w, x):
-    """Rows times the transpose of a shared matrix, added to what is there: ``out = base + x @ w.T``, as a gradient of ``linear`` is."""
+    """Rows times a transposed shared matrix, added to ``base``: ``out = base + x @ w.T``, as in the gradient of ``linear``."""
     return torch.addmm(base, x, w.mT) if x.dim() == 2 else onto_rows(base, x, w.mT)
 
 
@@ -65,7 +65,7 @@ addmm_nt.gradient_programs(
     ],
 )
 def addcmul(base, x, y, *, subtracted: bool = False):
-    """``z = base + x * y``, or ``base - x * y`` where the product is ``subtracted``; element by element."""
+    """``z = base + x * y``, or ``z = base - x * y`` if ``subtracted``; elementwise."""
     return torch.addcmul(base, x, y, value=-1) if subtracted else torch.addcmul(base, x, y)
 
 
@@ -85,7 +85,7 @@ def _signed(gradient, subtracted):
     cases=[Case(start=[10.0, 10.0, 10.0], end=[20.0, 20.0, 20.0], weight=[0.0, 0.25, 1.0], y=[10.0, 12.5, 20.0])],
 )
 def lerp(start, end, weight):
-    """Interpolate between ``start``, where the weight is 0, and ``end``, where it is 1: ``y = (1 - weight) * start + weight * end``."""
+    """Linear interpolation from ``start`` to ``end``: ``y = (1 - weight) * start + weight * end``."""
     return torch.lerp(start, end, weight)
 
 

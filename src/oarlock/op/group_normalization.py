@@ -1,4 +1,4 @@
-"""Normalization of groups of channels: mean 0 and variance 1 in each group of each image."""
+"""Group normalization: mean 0 and variance 1 in each group of channels of each image."""
 
 import torch
 
@@ -26,7 +26,7 @@ __all__ = ["group_norm", "rows_by_group"]
     ],
 )
 def rows_by_group(x, *, groups: int):
-    """The elements of each of ``groups`` groups of channels in a row."""
+    """The elements of each of ``groups`` groups of channels as a row."""
     return x.reshape(x.shape[0], groups, torch.Size(x.shape[1:]).numel() // groups)
 
 
@@ -56,15 +56,15 @@ rows_by_group.gradient_programs(x=lambda x_shape, dy: reshape_like(dy, x_shape))
     ],
 )  # fmt: skip
 def group_norm(x, scale=None, bias=None, *, groups: int, epsilon: float = 1e-5):
-    """``y = (x - mean) * rstd * scale + bias``, where ``rstd = 1 / sqrt(variance + epsilon)``, both of each group of channels of an image.
+    """``y = (x - mean) * rstd * scale + bias`` with ``rstd = 1 / sqrt(variance + epsilon)``, per image and group of channels.
 
-    ``scale`` and ``bias`` have a number for each channel. One channel a group is instance normalization. Wu and He, 2018.
+    ``scale`` and ``bias`` have a number for each channel. With one channel per group it is instance normalization (Wu and He, 2018).
     """
     n, c = x.shape[:2]
     if not x.numel():
         nothing = x.new_zeros(n, groups, 1)
         return torch.zeros_like(x), nothing, nothing.clone()
-    scale, bias = (None if each is None else each.contiguous() for each in (scale, bias))  # PyTorch reads them as if they had no gaps
+    scale, bias = (None if each is None else each.contiguous() for each in (scale, bias))  # PyTorch ignores their strides
     y, mean, rstd = torch.native_group_norm(dense(x), scale, bias, n, c, x.numel() // (n * c), groups, epsilon)
     return y, mean.reshape(n, groups, 1), rstd.reshape(n, groups, 1)
 
@@ -76,7 +76,7 @@ def require_groups(x, scale=None, bias=None, *, groups, epsilon):
 
 @group_norm.gradient_program("x")
 def group_norm_dx(x, mean, rstd, dy, scale=None, dmean=None, drstd=None, *, groups):
-    """That of rows, which are groups."""
+    """The gradient of `layer_norm` with the groups as rows."""
     g = dy if scale is None else times(dy, expand_by_channel(scale, x))
     rows, g = rows_by_group(x, groups=groups), rows_by_group(g, groups=groups)
     return reshape_like(layer_norm_dx(rows, mean, rstd, g, None, dmean, drstd), x)

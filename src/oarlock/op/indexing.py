@@ -1,6 +1,6 @@
-"""Rows that go different ways: found by a condition, taken by number, put back, merged; and one value of several.
+"""Rows found by a condition, gathered by index, scattered back and merged; and the selection of one of several values.
 
-What control flow is spelled with: a branch runs on the rows that `gather` gives it, and `merge` puts the results in order.
+Control flow is built from them: a branch runs on the rows that `gather` selects, and `merge` puts the results in order.
 """
 
 import torch
@@ -29,9 +29,9 @@ __all__ = ["arange_like", "gather", "merge", "nonzero", "scatter_add", "select_b
     ],
 )
 def nonzero(condition, *, value: bool = True):
-    """The numbers of the rows where the condition is ``value``, ascending; there may be none.
+    """The indices of the rows where ``condition`` is ``value``, ascending; there may be none.
 
-    Of another number of axes than one, a row of numbers for each place, one along each axis.
+    If the condition does not have exactly one axis, a row of indices per position, one index per axis.
     """
     condition = condition if value else condition.logical_not()
     return _numbers(condition) if condition.dim() == 1 else condition.nonzero()
@@ -41,7 +41,7 @@ nonzero.infer_shape(lambda condition, *, value: ("?",) if len(condition.shape) =
 
 
 def _numbers(condition: torch.Tensor) -> torch.Tensor:
-    """The numbers of the rows where the condition is true: to take and to put by number is faster than by a mask."""
+    """Return the indices of the true rows: reading and writing rows by index is faster than by a mask."""
     return condition.nonzero().view(-1)
 
 
@@ -59,7 +59,7 @@ def rows_count(condition, *, value):
     ],
 )
 def arange_like(like):
-    """The numbers of all rows of ``like``, from 0."""
+    """The indices of all rows of ``like``, from 0."""
     return torch.arange(like[0])
 
 
@@ -84,10 +84,10 @@ def arange_like(like):
     ],
 )
 def gather(x, rows, *, axis: int | None = None, sparse: bool = False):
-    """The rows of ``x`` that ``rows`` numbers, as often as it asks: ``y[i] = x[rows[i]]``. An embedding is looked up so.
+    """The rows of ``x`` at the indices ``rows``, such as an embedding lookup: ``y[i] = x[rows[i]]``. Indices may repeat.
 
-    With an ``axis``, what it numbers lies along that: ``y[:, i] = x[:, rows[i]]``. A number that is no row's fails; negative ones do not
-    count from the end. With ``sparse`` an optimizer is given the gradient of a parameter ``x`` as rows, where ``x`` is only looked up.
+    With ``axis``, it gathers along that axis: ``y[:, i] = x[:, rows[i]]``. An index out of range raises KernelError; negative indices are
+    out of range. With ``sparse``, the optimizer receives the gradient of a parameter ``x`` as rows, provided that ``x`` is only looked up.
     """
     if axis is not None:
         return take_along(x, rows, axis)
@@ -119,14 +119,14 @@ gather.gradient_programs(x=lambda rows, x_shape, dy, *, axis=None: scatter_add(d
         GradCheck(values=(2, 2, 2, 2), rows=[[1, 0], [1, 2]], like=(2, 3, 2), axis=-2),
         GradCheck(values=(0, 2), rows=[], like=(0, 2)),
         Rejects("row 2 is asked for, where like has 2 rows, numbered from 0", values=(1,), rows=[2], like=(2,)),
-        Rejects("values are [2, 3], where [2] rows of [4] are [2, 4]", values=(2, 3), rows=[0, 1], like=(3, 4)),
-        Rejects("values are [2], where [2] rows of [4] are [2, 4]", values=(2,), rows=[0, 1], like=(3, 4)),
+        Rejects("values are [2, 3], but [2] rows of [4] are [2, 4]", values=(2, 3), rows=[0, 1], like=(3, 4)),
+        Rejects("values are [2], but [2] rows of [4] are [2, 4]", values=(2,), rows=[0, 1], like=(3, 4)),
     ],
 )
 def scatter_add(values, rows, like, *, axis: int | None = None):
-    """Zeros in the shape of ``like``, with ``values[i]`` added to row ``rows[i]``: the opposite of ``gather``.
+    """Zeros in the shape of ``like``, with ``values[i]`` added to row ``rows[i]``: the transpose of ``gather``.
 
-    What several values put into one row adds up.
+    If a row index repeats, its values are added up.
     """
     if axis is not None:
         return add_along(values, rows, like, axis)
@@ -140,7 +140,7 @@ def put_shape(values, rows, like, *, axis=None):
     require_numbered(rows.shape, like.shape[at], "like has 0 rows")
     if len(values.shape) != len(wanted) or not all(map(may_be, values.shape, wanted)):
         shapes = [format_shape(shape) for shape in (values.shape, rows.shape, (*like.shape[:at], *like.shape[at + 1 :]), wanted)]
-        raise ShapeError("values are {}, where {} rows of {} are {}".format(*shapes))
+        raise ShapeError("values are {}, but {} rows of {} are {}".format(*shapes))
     return like.shape
 
 
@@ -160,21 +160,22 @@ scatter_add.gradient_programs(values=lambda rows, dy, *, axis=None: gather(dy, r
         GradCheck(condition=[False, False], yes=(0, 3), no=(2, 3)),
         GradCheck(condition=[True], yes=(1,), no=(0,)),
         GradCheck(condition=[], yes=(0, 2), no=(0, 2)),
-        Rejects("true for 2 rows and false for 1, where yes has 1 and no has 2", condition=[True, False, True], yes=(1,), no=(2,)),
-        Rejects("condition has 2 elements, where yes has 1 rows and no has 2", condition=[True, False], yes=(1,), no=(2,)),
+        Rejects("true for 2 rows and false for 1, but yes has 1 and no has 2", condition=[True, False, True], yes=(1,), no=(2,)),
+        Rejects("condition has 2 elements, but yes has 1 rows and no has 2", condition=[True, False], yes=(1,), no=(2,)),
     ],
 )
 def merge(condition, yes, no):
-    """Two sets of rows in one order: the next of ``yes`` where the condition is true, the next of ``no`` where it is false.
+    """Rows of two tensors merged by a condition: the next row of ``yes`` where it is true, the next row of ``no`` where it is false.
 
-    ``merge(c, gather(x, nonzero(c)), gather(x, nonzero(c, value=False)))`` is ``x``. Fails where there are not as many rows as asked for.
+    ``merge(c, gather(x, nonzero(c)), gather(x, nonzero(c, value=False)))`` is ``x``. Raises KernelError if the numbers of rows do not match
+    the condition.
     """
     of_yes, of_no = _numbers(condition), _numbers(condition.logical_not())
     true, false = len(of_yes), len(of_no)
     if (len(yes), len(no)) != (true, false):
         raise ValueError(
             f"the condition is true for {true} row{'' if true == 1 else 's'} and false for {false}, "
-            f"where yes has {len(yes)} and no has {len(no)}"
+            f"but yes has {len(yes)} and no has {len(no)}"
         )
     y = yes.new_empty((len(condition), *yes.shape[1:]))
     return y.index_copy_(0, of_yes, yes).index_copy_(0, of_no, no)
@@ -183,7 +184,7 @@ def merge(condition, yes, no):
 @merge.check_shapes
 def require_each(condition, yes, no):
     k, p, q = condition.shape[0], yes.shape[0], no.shape[0]
-    require_equal_numbers(k, add(p, q), "condition has {} elements, where yes has {} rows and no has {}", k, p, q)
+    require_equal_numbers(k, add(p, q), "condition has {} elements, but yes has {} rows and no has {}", k, p, q)
 
 
 @merge.gradient("yes", checks_values=True)
@@ -197,22 +198,22 @@ def merge_dno(condition, no_shape, dy):
 
 
 def _chosen(condition: torch.Tensor, shape: torch.Size, dy: torch.Tensor) -> torch.Tensor:
-    """The rows where the condition is true. Raises ValueError unless there are as many as the shape has."""
+    """Return the rows where the condition is true. Raises ValueError if the shape has another number of rows."""
     rows = _numbers(condition)
     if len(rows) != shape[0]:
-        raise ValueError(f"{len(rows)} row{' was' if len(rows) == 1 else 's were'} merged from there, where the shape has {shape[0]}")
+        raise ValueError(f"the condition selects {len(rows)} row{'' if len(rows) == 1 else 's'}, but the shape has {shape[0]}")
     return dy.index_select(0, rows)
 
 
 @merge_dyes.gradient("dy")
 def merge_dyes_ddy(condition, dy_shape, ddyes):
-    """``ddyes`` in the rows where the condition is true, zeros in the others."""
+    """``ddyes`` in the rows where the condition is true, zeros in the other rows."""
     return _spread(condition, dy_shape, ddyes)
 
 
 @merge_dno.gradient("dy")
 def merge_dno_ddy(condition, dy_shape, ddno):
-    """``ddno`` in the rows where the condition is false, zeros in the others."""
+    """``ddno`` in the rows where the condition is false, zeros in the other rows."""
     return _spread(condition.logical_not(), dy_shape, ddno)
 
 
@@ -229,26 +230,26 @@ def _spread(condition: torch.Tensor, shape: torch.Size, values: torch.Tensor) ->
         Case(stacks=([], [3.0], []), y=3.0),
         GradCheck(stacks=[(0, 2), (1, 2), (0, 2)]),
         GradCheck(stacks=[(1,), (0,)]),
-        Rejects("2 of 2 stacks have a row, where exactly one must", stacks=[(1, 2), (1, 2)]),
-        Rejects("0 of 2 stacks have a row, where exactly one must", stacks=[(0, 2), (0, 2)]),
-        Rejects("stack 1 has 2 rows, where each has one or none", stacks=[(1, 2), (2, 2)]),
+        Rejects("2 of 2 stacks have a row, but exactly one must", stacks=[(1, 2), (1, 2)]),
+        Rejects("0 of 2 stacks have a row, but exactly one must", stacks=[(0, 2), (0, 2)]),
+        Rejects("stack 1 has 2 rows, but each may have at most one", stacks=[(1, 2), (2, 2)]),
     ],
 )
 def select_branch(stacks):
-    """The value of whichever stack has one: each has one row or none, and exactly one of them has one."""
+    """The row of the only stack that is not empty. Every other stack has no rows."""
     ran = [stack for stack in stacks if len(stack)]
-    return ran[0][0] if len(ran) == 1 == len(ran[0]) else require_one(stacks)  # which raises
+    return ran[0][0] if len(ran) == 1 == len(ran[0]) else require_one(stacks)  # raises
 
 
 @select_branch.check_shapes
 def require_one(stacks):
     counts = [stack.shape[0] for stack in stacks]
     for number, count in enumerate(counts):
-        require_at_most(count, 1, "stack {} has {} rows, where each has one or none", number, count)
-    require_equal_numbers(sum_of(counts), 1, "{} of {} stacks have a row, where exactly one must", sum_of(counts), len(counts))
+        require_at_most(count, 1, "stack {} has {} rows, but each may have at most one", number, count)
+    require_equal_numbers(sum_of(counts), 1, "{} of {} stacks have a row, but exactly one must", sum_of(counts), len(counts))
 
 
 @select_branch.gradient_program("stacks")
 def select_branch_dstacks(stacks_shape, dy):
-    """``dy`` as the row of the stack that has one, no row for the others."""
+    """``dy`` as the row of the stack that has one; the other stacks get no row."""
     return [broadcast_to_like(dy, like) for like in stacks_shape]

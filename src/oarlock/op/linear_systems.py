@@ -1,6 +1,6 @@
-"""Systems of linear equations: inverses, solutions, factors of Cholesky, determinants. Half precision is computed in float32.
+"""Linear systems: inverses, solutions, Cholesky factors, determinants. Half precision is computed in float32.
 
-A matrix that has no inverse makes a run fail: PyTorch's error, in our words, rather than numbers that are none.
+A singular matrix raises KernelError, with a message in terms of the program, instead of returning infinities or NaN.
 """
 
 import torch
@@ -25,7 +25,7 @@ _LOWER = [[2.0, 0.0, 0.0], [0.5, -1.5, 0.0], [-1.0, 0.75, 1.0]]
 
 
 def _require_regular(info: torch.Tensor, name: str, fault: str) -> None:
-    """Raises ValueError where LAPACK found a fault in some matrix."""
+    """Raise ValueError, with the index of the matrix, if LAPACK reports a fault."""
     if info.any():
         where = info.nonzero()[0].tolist()
         raise ValueError(f"{name}{where if where else ''} {fault}")
@@ -46,7 +46,7 @@ def _require_regular(info: torch.Tensor, name: str, fault: str) -> None:
     ],
 )
 def inverse(x):
-    """The inverse of each matrix. One that has none makes the run fail."""
+    """The inverse of each matrix. A singular matrix raises KernelError."""
     y, info = torch.linalg.inv_ex(at_least_single(x))
     _require_regular(info, "x", "has no inverse")
     return y.to(x.dtype)
@@ -69,7 +69,7 @@ inverse.gradient_programs(x=lambda y, dy: neg(matmul(adjoint(y), matmul(dy, adjo
     ],
 )
 def solve_columns(a, b):
-    """The ``x`` of ``a x = b``, for each column of ``b``. A matrix without an inverse makes the run fail."""
+    """The solution ``x`` of ``a x = b``, for each column of ``b``. A singular matrix raises KernelError."""
     x, info = torch.linalg.solve_ex(at_least_single(a), at_least_single(b))
     _require_regular(info, "a", "has no inverse")
     return x.to(a.dtype)
@@ -97,9 +97,9 @@ solve_columns.gradient_programs(
     ],
 )
 def solve_triangular_columns(a, b, *, upper: bool = False, unitriangular: bool = False):
-    """The ``x`` of ``a x = b``, where only the lower triangle of ``a`` counts, or the ``upper``; its diagonal is ones if `unitriangular`.
+    """The solution ``x`` of ``a x = b`` for a triangular ``a``: only its lower triangle is read, or its upper one if ``upper``.
 
-    Without that, a 0 on the diagonal makes the run fail.
+    If ``unitriangular``, the diagonal is taken to be ones; otherwise a 0 on the diagonal raises KernelError.
     """
     if not unitriangular:
         _require_regular((a.diagonal(dim1=-2, dim2=-1) == 0).any(-1), "a", "has a 0 on its diagonal")
@@ -113,7 +113,7 @@ def _other_side(a, dx, upper: bool, unitriangular: bool):
 
 @solve_triangular_columns.gradient_program("a")
 def solve_triangular_columns_da(a, x, dx, *, upper, unitriangular):
-    """The gradient of `solve_columns`, of which only the triangle counts."""
+    """The gradient of `solve_columns`, restricted to the triangle."""
     full = neg(matmul(_other_side(a, dx, upper, unitriangular), adjoint(x)))
     return triu(full, diagonal=int(unitriangular)) if upper else tril(full, diagonal=-int(unitriangular))
 
@@ -136,9 +136,9 @@ solve_triangular_columns.gradient_programs(b=lambda a, dx, *, upper, unitriangul
     ],
 )
 def cholesky(x):
-    """The lower triangular ``y`` with positive diagonal whose ``y y'`` is the symmetric part of ``x``: ``x``, where that is symmetric.
+    """The Cholesky factor of the symmetric part of each matrix: lower triangular, with ``y y' = (x + x') / 2`` and a positive diagonal.
 
-    Of complex numbers ``'`` conjugates too, and Hermitian stands for symmetric. A matrix that is not positive definite makes the run fail.
+    For complex numbers, ``'`` is the conjugate transpose. A matrix that is not positive definite raises KernelError.
     """
     wide = at_least_single(x)
     y, info = torch.linalg.cholesky_ex((wide + wide.mH) / 2)
@@ -168,9 +168,9 @@ def cholesky_dx(y, dy):
     ],
 )
 def slogdet(x):
-    """The sign of the determinant of each matrix, and the logarithm of its size; 0 and minus infinity where there is no inverse.
+    """The sign of the determinant of each matrix and the logarithm of its magnitude; 0 and minus infinity for a singular matrix.
 
-    There, the gradient makes the run fail.
+    The gradient raises KernelError for a singular matrix.
     """
     sign, log = torch.linalg.slogdet(at_least_single(x))
     return sign.to(x.dtype), log.to(x.dtype)
@@ -190,7 +190,7 @@ slogdet.gradient_programs(x=lambda x, dlog, dsign=None: multiply(matrix_transpos
     ],
 )
 def det(x):
-    """The determinant of each matrix. It has a gradient where there is no inverse, too."""
+    """The determinant of each matrix. It has a gradient for singular matrices, too."""
     return torch.linalg.det(at_least_single(x)).to(x.dtype)
 
 
@@ -209,12 +209,12 @@ det.gradient_programs(x=lambda x, dy: multiply(conjugated(cofactors(x)), unsquee
     ],
 )
 def cofactors(x):
-    """The determinant of each matrix without a row and a column, with signs by turns: the gradient of the determinant.
+    """The cofactors of each matrix: the gradient of its determinant.
 
-    By the singular values, so that it is there where the inverse is not; its own gradient takes the inverse.
+    They are computed from the singular values, so that they exist for singular matrices; their gradient uses the inverse.
     """
     wide = at_least_single(x)
-    known = torch.isfinite(wide).all(-1, keepdim=True).all(-2, keepdim=True)  # LAPACK may not come back from others
+    known = torch.isfinite(wide).all(-1, keepdim=True).all(-2, keepdim=True)  # LAPACK may not terminate for others
     u, s, v = torch.linalg.svd(torch.where(known, wide, 0.0))
     count = s.shape[-1]
     others = torch.where(torch.eye(count, dtype=torch.bool, device=s.device), 1.0, s.unsqueeze(-2)).prod(-1)
@@ -231,10 +231,10 @@ def cofactors_dx(x, y, dy):
     return subtract(multiply(along, transposed), matmul(y, matmul(matrix_transpose(dy), transposed)))
 
 
-_BY_INVERSE = "the gradient needs the inverse, and raises KernelError where there is none; PyTorch's is NaN or infinite"
-_OF_INFINITIES = "sums of products of the whole matrix, so that one infinity makes all of them NaN; PyTorch solves row by row"
+_BY_INVERSE = "the gradient needs the inverse, and raises KernelError for a singular matrix; PyTorch's is NaN or infinite"
+_OF_INFINITIES = "sums of products over the whole matrix: one infinity makes all of them NaN; PyTorch solves row by row"
 cofactors.declare_edges(refused=_BY_INVERSE, infinite=_OF_INFINITIES, nan=_OF_INFINITIES)
-det.declare_edges(denormal="by cofactors, which are 0 there; PyTorch divides by pivots, and gives NaN", infinite=_OF_INFINITIES)
+det.declare_edges(denormal="by cofactors, which are 0; PyTorch divides by pivots, which gives NaN", infinite=_OF_INFINITIES)
 slogdet.declare_edges(refused=_BY_INVERSE, infinite=_OF_INFINITIES, nan=_OF_INFINITIES)
 solve_columns.declare_edges(
     infinite=_OF_INFINITIES, denormal="a quotient by a pivot that is a denormal number overflows at another step than PyTorch's"

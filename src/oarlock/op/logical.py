@@ -1,4 +1,4 @@
-"""Logic on bools: element by element, with broadcasting, and over an axis. It has no gradient."""
+"""Logic on bools: elementwise, with broadcasting, and reduced over axes. It has no gradient."""
 
 import torch
 
@@ -16,7 +16,7 @@ __all__ = ["all_", "any_", "logical_and", "logical_not", "logical_or", "logical_
     ],
 )
 def logical_and(x, y):
-    """Where both are true."""
+    """Elementwise AND: true if both are true."""
     return torch.logical_and(x, y)
 
 
@@ -25,7 +25,7 @@ def logical_and(x, y):
     cases=[Case(x=[False, False, True, True], y=[False, True, False, True], z=[False, True, True, True])],
 )
 def logical_or(x, y):
-    """Where one or both are true."""
+    """Elementwise OR: true if at least one is true."""
     return torch.logical_or(x, y)
 
 
@@ -34,13 +34,13 @@ def logical_or(x, y):
     cases=[Case(x=[False, False, True, True], y=[False, True, False, True], z=[False, True, True, False])],
 )
 def logical_xor(x, y):
-    """Where just one is true."""
+    """Elementwise XOR: true if exactly one is true."""
     return torch.logical_xor(x, y)
 
 
 @operator("x: bool[*b] -> y: bool[*b]", cases=[Case(x=[False, True], y=[True, False])])
 def logical_not(x):
-    """Where ``x`` is false."""
+    """Elementwise NOT."""
     return torch.logical_not(x)
 
 
@@ -57,7 +57,7 @@ def logical_not(x):
     ],
 )
 def any_(x, *, axis: int | tuple[int, ...] | None = None, keepdim: bool = False):
-    """Whether some element along one axis or several is true, at all for None; of nothing, false. ``keepdim`` leaves sizes of 1."""
+    """Whether any element over one axis, several, or all (None) is true; false if there are none. ``keepdim`` keeps axes with size 1."""
     return _over(torch.any, x, axis, keepdim)
 
 
@@ -73,7 +73,7 @@ def any_(x, *, axis: int | tuple[int, ...] | None = None, keepdim: bool = False)
     ],
 )
 def all_(x, *, axis: int | tuple[int, ...] | None = None, keepdim: bool = False):
-    """Whether every element along one axis or several is true, every one for None; of nothing, true. ``keepdim`` leaves sizes of 1."""
+    """Whether all elements over one axis, several, or all (None) are true; true if there are none. ``keepdim`` keeps axes with size 1."""
     return _over(torch.all, x, axis, keepdim)
 
 

@@ -1,6 +1,6 @@
-"""Losses and how well a classifier did.
+"""Classification losses and accuracy.
 
-Nobody needs to write `cross_entropy_loss` and its gradient: `passes/fusion/reductions.py` forms them.
+`passes/fusion/reductions.py` creates `cross_entropy_loss` and its gradient; programs do not need to use them.
 """
 
 import math
@@ -44,20 +44,20 @@ __all__ = [
     ],
 )
 def softmax_with_cross_entropy(logits, label, *, ignore_index: int = -100):
-    """Cross entropy of ``softmax(logits)`` against class ids, computed stably in log space; ignored rows give 0."""
+    """Cross entropy between ``softmax(logits)`` and class ids, computed stably; 0 for rows whose label is ``ignore_index``."""
     loss, _, softmax = losses(logits, label, EACH, ignore_index)
     return loss if label.dim() == 1 else loss.view(label.shape), softmax
 
 
 @softmax_with_cross_entropy.gradient("logits")
 def softmax_with_cross_entropy_dlogits(softmax, label, dloss, dsoftmax=None, *, ignore_index):
-    """``dlogits = (softmax - onehot(label)) * dloss``; ignored rows get 0. A gradient of the softmax adds its own part."""
+    """``dlogits = (softmax - onehot(label)) * dloss``; 0 for ignored rows. A gradient of the softmax is added."""
     return write_dlogits(softmax, label, dloss, dsoftmax, ignore_index)
 
 
 @softmax_with_cross_entropy_dlogits.gradient("dloss")
 def softmax_with_cross_entropy_dlogits_ddloss(softmax, label, ddlogits, *, ignore_index):
-    """The sum over the classes of ``(softmax - onehot(label)) * ddlogits``; ignored rows get 0."""
+    """The sum over the classes of ``(softmax - onehot(label)) * ddlogits``; 0 for ignored rows."""
     ignored = label == ignore_index
     picked = ddlogits.gather(-1, label.masked_fill(ignored, 0).unsqueeze(-1)).squeeze(-1)  # [*b]
     return ((softmax * ddlogits).sum(-1) - picked).masked_fill(ignored, 0.0)
@@ -91,7 +91,7 @@ def softmax_with_cross_entropy_dlogits_ddsoftmax(softmax, ddlogits):
     ],
 )
 def valid_mean(x, label, *, ignore_index: int = -100):
-    """The mean of ``x``, such as the losses of rows, over the places whose label is not ignored; NaN where there are none."""
+    """The mean of ``x``, such as a loss per row, over positions whose label is not ``ignore_index``; NaN if there are none."""
     ignored = label == ignore_index
     total = x.masked_fill(ignored, 0.0).sum(dtype=_exact(x))
     return (total / count_valid(label, ignore_index, total)).to(x.dtype)
@@ -99,13 +99,13 @@ def valid_mean(x, label, *, ignore_index: int = -100):
 
 @valid_mean.gradient("x")
 def valid_mean_dx(label, dy, *, ignore_index):
-    """``dy`` by the number of places that count, 0 where the label is ignored."""
+    """``dy`` divided by the number of valid positions; 0 for ignored ones."""
     each = dy / count_valid(label, ignore_index, dy.new_empty((), dtype=_exact(dy)))
     return each.to(dy.dtype).expand(label.shape).masked_fill(label == ignore_index, 0.0)
 
 
 def _exact(x) -> torch.dtype:
-    """The dtype in which many elements are added up."""
+    """Return the dtype in which sums of many elements are accumulated."""
     return x.dtype if x.dtype is torch.float64 else torch.float32
 
 
@@ -130,9 +130,9 @@ def _exact(x) -> torch.dtype:
     ],
 )
 def cross_entropy_loss(logits, label, *, ignore_index: int = -100, mean: bool = False, count_ignored: bool = True):
-    """The sum of all losses of `softmax_with_cross_entropy`, or their mean, to which ignored rows count as 0; how many others there are.
+    """The sum of the losses of `softmax_with_cross_entropy`, or their ``mean``, and the number of rows that are not ignored.
 
-    Without ``count_ignored``, the mean is over the others: NaN where there are none.
+    The mean counts ignored rows as 0. Without ``count_ignored``, it is over the other rows only, and NaN if there are none.
     """
     loss, valid_count, softmax = reduced_losses(logits, label, ignore_index, mean, count_ignored)
     return loss, softmax, valid_count
@@ -171,10 +171,10 @@ def cross_entropy_loss_dlogits(softmax, label, dloss, dsoftmax=None, *, ignore_i
 def cross_entropy_loss_grad(
     softmax, label, dtotal, valid_count=None, *, ignore_index: int = -100, mean: bool = False, count_ignored: bool = True
 ):
-    """``(softmax - onehot(label)) * dtotal``, by the number of rows where it is a `mean`; ignored rows get 0.
+    """``(softmax - onehot(label)) * dtotal``, divided by the number of rows for a ``mean``; 0 for ignored rows.
 
-    Without ``count_ignored``, it is by the number of rows that are not ignored. Where ``valid_count`` says that none is ignored, none is
-    looked for.
+    Without ``count_ignored``, it is divided by the number of rows that are not ignored. If ``valid_count`` shows that none is ignored, the
+    labels are not searched for ignored ones.
     """
     return write_reduced_dlogits(softmax, label, dtotal, valid_count, ignore_index, mean, count_ignored)
 
@@ -194,13 +194,13 @@ def cross_entropy_loss_grad(
     ],
 )
 def negative_log_likelihood(log_p, label, *, ignore_index: int = -100):
-    """``-log_p[label]``: logarithms of probabilities against class ids; ignored rows give 0."""
+    """``-log_p[label]``, for log probabilities and class ids; 0 for ignored rows."""
     ignored, kept = _kept(log_p.shape[-1], label, ignore_index)
     return torch.neg(log_p.gather(-1, kept.unsqueeze(-1)).squeeze(-1).masked_fill(ignored, 0.0))
 
 
 def _kept(classes: int, label, ignore_index: int):
-    """Where labels are ignored, and the labels, 0 for those. Raises ValueError for one that is no class."""
+    """Return a mask of ignored labels, and the labels with 0 in their place. Raises ValueError for a label that is not a class."""
     require_classes(label, classes, ignore_index)
     ignored = label == ignore_index
     return ignored, label.masked_fill(ignored, 0)
@@ -208,7 +208,7 @@ def _kept(classes: int, label, ignore_index: int):
 
 @negative_log_likelihood.gradient("log_p", checks_values=True)
 def negative_log_likelihood_dlog_p(log_p_shape, label, dloss, *, ignore_index):
-    """``-dloss`` at the label, zeros elsewhere; ignored rows get 0."""
+    """``-dloss`` at the label, zeros elsewhere; 0 for ignored rows."""
     ignored, kept = _kept(log_p_shape[-1], label, ignore_index)
     return dloss.new_zeros(log_p_shape).scatter(-1, kept.unsqueeze(-1), -dloss.masked_fill(ignored, 0.0).unsqueeze(-1))
 
@@ -218,13 +218,13 @@ def negative_log_likelihood_dlog_p(log_p_shape, label, dloss, *, ignore_index):
     cases=[Case(p=[0.5, 0.5, 0.0, 1.0], target=[1.0, 0.25, 1.0, 1.0], loss=[_LN2, _LN2, 100.0, 0.0]), GradCheck(low=0.125, high=0.875)],
 )
 def log_loss(p, target):
-    """``-(target log(p) + (1 - target) log(1 - p))`` of probabilities; a logarithm counts as no less than -100."""
+    """Binary cross entropy of probabilities: ``-(target log(p) + (1 - target) log(1 - p))``, with logarithms of at least -100."""
     return torch.sub((target - 1) * torch.log1p(-p).clamp(min=-100.0), target * torch.log(p).clamp(min=-100.0))
 
 
 @log_loss.gradient_program("p")
 def log_loss_dp(p, target, dloss):
-    """``dloss * (p - target) / (p (1 - p))``, where the divisor counts as no less than 1e-12, which PyTorch has in float32."""
+    """``dloss * (p - target) / (p (1 - p))``, with a divisor of at least 1e-12, rounded to float32 as in PyTorch."""
     spread = clip(multiply(p, subtract(number_like(1.0, p), p)), number_like(9.999999960041972e-13, p))
     return multiply(dloss, divide(subtract(p, target), spread))
 
@@ -246,7 +246,7 @@ def log_loss_dtarget(p, dloss):
     ],
 )
 def accuracy(predict, label, *, ignore_index: int = -100):
-    """The share of rows whose largest entry is at ``label``, of those whose label is not ignored: 0 to 1, NaN where there are none."""
+    """The fraction of rows whose largest entry is at ``label``, of the rows whose label is not ignored; NaN if there are none."""
     valid = label != ignore_index
     return ((predict.argmax(-1) == label) & valid).sum(dtype=torch.float32) / valid.sum(dtype=torch.float32)
 
@@ -254,6 +254,6 @@ def accuracy(predict, label, *, ignore_index: int = -100):
 log_loss.declare_edges(
     **dict.fromkeys(
         ("zero", "one", "denormal"),
-        "the target's gradient has the logarithm that the loss has, no less than -100; PyTorch's has the whole logarithm",
+        "the target's gradient has the logarithm of the loss, at least -100; PyTorch's has no such bound",
     )
 )

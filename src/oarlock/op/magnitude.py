@@ -1,4 +1,4 @@
-"""How large numbers are, and in which direction they lie: element by element."""
+"""Magnitude, sign and direction of numbers, elementwise."""
 
 import math
 
@@ -23,7 +23,7 @@ __all__ = ["abs_", "angle", "polar", "sgn", "sign"]
     cases=[Case(x=[-1.5, 2.0], y=[1.5, 2.0]), Case(x=[3 - 4j, 0j], y=[5.0, 0.0]), GradCheck(low=0.5, high=2.0)],
 )
 def abs_(x):
-    """``|x|``, a real number; its gradient at 0 is 0."""
+    """``|x|``, a real number. Its gradient at 0 is 0."""
     return torch.abs(x)
 
 
@@ -38,28 +38,28 @@ abs_.complex_gradient_programs(x=lambda x, dy: multiply(cast(dy, dtype=x.dtype),
 
 @operator("x: real[*b] -> y: real[*b]", cases=[Case(x=[-1.5, 0.0, 2.0], y=[-1.0, 0.0, 1.0]), Case(x=[-3, 0], y=[-1, 0])])
 def sign(x):
-    """-1, 0 or 1, as ``x`` is below, at or above 0; NaN gives 0."""
+    """-1, 0 or 1 for ``x`` below, at or above 0; 0 for NaN."""
     return torch.sign(x)
 
 
-sign.no_gradient("x")  # zero wherever it has one
+sign.no_gradient("x")  # zero wherever it is defined
 
 
 @operator("x: complex[*b] -> y: complex[*b]", sensitive_to="layout", cases=[Case(x=[3 - 4j, 0j], y=[0.6 - 0.8j, 0j])])
 def sgn(x):
-    """``x / |x|``, the direction of a complex number; 0 has none, and gives 0, as its gradient is. `sign` is that of real numbers."""
+    """``x / |x|``, the direction of a complex number; 0 at 0, with a zero gradient. `sign` is for real numbers."""
     return torch.sgn(x)
 
 
-def _nowhere(x):
-    """Where a complex number is 0, which has no direction, and the number 1 where another is not to divide by it."""
+def _without_zeros(x):
+    """Return a mask of zeros, which have no direction, and ``x`` with 1 in their place, to divide by."""
     nothing = equal(x, number_like(0.0, x))
     return nothing, where(nothing, number_like(1.0, x), x)
 
 
 def sgn_dx(x, y, dy):
-    """The part of ``dy`` across the direction ``y``, by the length."""
-    nothing, some = _nowhere(x)
+    """The component of ``dy`` perpendicular to the direction ``y``, divided by ``|x|``."""
+    nothing, some = _without_zeros(x)
     along = multiply(y, cast(real(multiply(dy, conj(y))), dtype=y.dtype))
     return where(nothing, number_like(0.0, x), divide(subtract(dy, along), cast(abs_(some), dtype=x.dtype)))
 
@@ -73,12 +73,12 @@ sgn.gradient_programs(x=sgn_dx)
     cases=[Case(x=[1j, -2 + 0j, 1 - 1j, 0j], y=[math.pi / 2, math.pi, -math.pi / 4, 0.0])],
 )
 def angle(x):
-    """The angle of a complex number, from ``-pi`` to ``pi``; that of 0, and its gradient, is 0."""
+    """The angle of a complex number, from ``-pi`` to ``pi``; 0 at 0, with a zero gradient."""
     return torch.angle(x)
 
 
 def angle_dx(x, dy):
-    nothing, some = _nowhere(x)
+    nothing, some = _without_zeros(x)
     a, b = real(some), imag(some)
     by = divide(dy, add(square(a), square(b)))
     return where(nothing, number_like(0.0, x), complex_(neg(multiply(by, b)), multiply(by, a)))
@@ -92,12 +92,12 @@ angle.gradient_programs(x=angle_dx)
     cases=[Case(size=[1.0, 2.0], angle=[math.pi / 2, math.pi], z=[1j, -2 + 0j]), GradCheck(low=0.1, high=2.0)],
 )
 def polar(size, angle):
-    """The complex number of a size and an angle, ``size * exp(1j * angle)``. A size below 0 lies on the other side."""
+    """The complex number ``size * exp(1j * angle)``. A negative ``size`` gives the opposite direction."""
     return torch.polar(*torch.broadcast_tensors(size, angle))
 
 
 def _across_and_along(angle, dz):
-    """The parts of ``dz`` across the direction of an angle, and along it."""
+    """Return the components of ``dz`` perpendicular to the direction of an angle, and along it."""
     a, b, x, y = cos(angle), sin(angle), real(dz), imag(dz)
     return subtract(multiply(y, a), multiply(x, b)), add(multiply(x, a), multiply(y, b))
 
@@ -111,6 +111,6 @@ polar.gradient_programs(
 polar.declare_edges(
     **dict.fromkeys(
         ("negative", "zero", "infinite", "nan", "denormal"),
-        "the derivative of size * exp(1j * angle); PyTorch takes the size for an absolute value: other signs below 0",
+        "the derivative of size * exp(1j * angle); PyTorch treats the size as an absolute value: other signs below 0",
     )
 )

@@ -1,4 +1,4 @@
-"""The same elements in another shape or order; tensors joined, and cut into parts."""
+"""Reshaping, transposing, joining and splitting of tensors."""
 
 import torch
 
@@ -12,7 +12,7 @@ from oarlock.registry.attribute_spec import UnknownSizes
 
 __all__ = ["concat", "flatten", "reshape", "reshape_like", "slice_", "split", "split_like", "stack", "transpose"]
 
-_MOST_SECTIONS = 2**16  # a file could ask for any number of parts of nothing
+_MOST_SECTIONS = 2**16  # a limit for programs from files: an empty tensor has any number of empty parts
 
 
 @operator(
@@ -45,14 +45,14 @@ reshape_like.gradient_programs(x=lambda x_shape, dy: reshape_like(dy, x_shape))
     ],
 )
 def flatten(x, *, start: int = 1):
-    """Join the dimensions from ``start`` on into one: an image into a row."""
+    """Flatten the dimensions from ``start`` on into one, such as an image into a row."""
     return x.reshape(*x.shape[:start], torch.Size(x.shape[start:]).numel())
 
 
 @flatten.infer_shape
 def flatten_shape(x, *, start):
     if not 0 <= start < len(x.shape):
-        raise ShapeError(f"x has {len(x.shape)} dimension{'' if len(x.shape) == 1 else 's'}, so none can be joined from {start} on")
+        raise ShapeError(f"x has {len(x.shape)} dimension{'' if len(x.shape) == 1 else 's'}, so none can be flattened from {start} on")
     return (*x.shape[:start], size.product(x.shape[start:]))
 
 
@@ -73,9 +73,9 @@ flatten.gradient_programs(x=lambda x_shape, dy, *, start: reshape_like(dy, x_sha
     ],
 )
 def reshape(x, *, shape: Sizes):
-    """The elements of ``x``, in order, in ``shape``. One size may be -1, and a symbol stays what it is.
+    """The elements of ``x``, in order, in ``shape``. One size may be -1; symbols are kept.
 
-    Of several symbols, ``x`` tells all but one; `view` takes others.
+    At most one of several symbols may be unknown in the shape of ``x``; `view` takes others.
     """
     sizes = [item if isinstance(item, int) else -1 for item in shape]
     return x.reshape(*sizes) if sizes else x.reshape(sizes)
@@ -99,11 +99,11 @@ reshape.gradient_programs(x=lambda x_shape, dy, *, shape: reshape_like(dy, x_sha
         Case(xs=([1.0], [2.0, 3.0]), y=[1.0, 2.0, 3.0]),
         GradCheck(xs=[(2, 3), (2, 1)], axis=1),
         GradCheck(xs=[(2, 3, 1), (2, 1, 1)], axis=-2),
-        Rejects("sizes beside axis 0 differ", xs=[(2, 3), (2, 4)]),
+        Rejects("sizes on axes other than 0 differ", xs=[(2, 3), (2, 4)]),
     ],
 )
 def concat(xs, *, axis: int = 0):
-    """Tensors one after another along ``axis``; their other sizes are equal."""
+    """The concatenation of tensors along ``axis``. Their other sizes must be equal."""
     return torch.cat(xs, dim=axis)
 
 
@@ -113,7 +113,7 @@ def concat_shape(xs, *, axis):
     axis = require_axis(first, axis, "the first tensor")
     for x in xs:
         if len(x.shape) != len(first) or x.shape[:axis] + x.shape[axis + 1 :] != first[:axis] + first[axis + 1 :]:
-            raise ShapeError(f"sizes beside axis {axis} differ: {size.format_shape(first)} and {size.format_shape(x.shape)}")
+            raise ShapeError(f"sizes on axes other than {axis} differ: {size.format_shape(first)} and {size.format_shape(x.shape)}")
     return (*first[:axis], size.sum_of(x.shape[axis] for x in xs), *first[axis + 1 :])
 
 
@@ -134,7 +134,7 @@ concat.gradient_programs(xs=lambda xs_shape, dy, *, axis: split_like(dy, xs_shap
     ],
 )
 def split_like(x, like, *, axis: int = 0):
-    """Cut ``x`` along ``axis`` into parts as long as the tensors ``like``: the opposite of ``concat``."""
+    """Split ``x`` along ``axis`` into parts of the sizes of the tensors ``like``: the inverse of ``concat``."""
     return list(torch.split(x, [shape[axis] for shape in like], dim=axis))
 
 
@@ -155,18 +155,18 @@ split_like.gradient_programs(x=lambda dys, *, axis: concat(dys, axis=axis))
         GradCheck(x=(3, 0), sections=3),
         GradCheck(x=(2, 4, 3), sections=2, axis=-2),
         Rejects("axis 0 has the size 3, which is not 2 equal parts", x=(3,), sections=2),
-        Rejects("sections is 0, where it is 1 to 65536", x=(3,), sections=0),
+        Rejects("sections must be 1 to 65536, not 0", x=(3,), sections=0),
     ],
 )
 def split(x, *, sections: int, axis: int = 0):
-    """Cut ``x`` along ``axis`` into ``sections`` of one size."""
+    """Split ``x`` along ``axis`` into ``sections`` equal parts."""
     return list(x.split_with_sizes([x.shape[axis] // sections] * sections, axis))
 
 
 @split.infer_shape
 def split_shapes(x, *, sections, axis):
     if not 1 <= sections <= _MOST_SECTIONS:
-        raise ShapeError(f"sections is {sections}, where it is 1 to {_MOST_SECTIONS}")
+        raise ShapeError(f"sections must be 1 to {_MOST_SECTIONS}, not {sections}")
     axis = require_axis(x.shape, axis)
     part = size.floor_divide(x.shape[axis], sections)
     if size.multiply(part, sections) != x.shape[axis]:
@@ -209,10 +209,10 @@ split.gradient_programs(x=lambda dys, *, axis: concat(dys, axis=axis))
     ],
 )
 def slice_(x, *, axis: int = 0, start: int = 0, stop: int | None = None, step: int | None = None, clip: bool = False):
-    """The elements from ``start`` on, and before ``stop``, along ``axis``: all or, with a ``step``, every so many.
+    """The elements of ``x`` along ``axis`` from ``start`` to before ``stop``; with ``step``, every ``step``-th of them.
 
-    Negative numbers count from the end. Bounds beyond the axis are clipped to it with ``clip``, and refused without; the function
-    `ol.op.slice` clips them unless it is told otherwise. Its gradient is zero where nothing was taken from.
+    Negative numbers count from the end. Bounds beyond the axis are clipped if ``clip``, and otherwise raise ShapeError; the function
+    `ol.op.slice` clips by default. The gradient of elements that were not taken is 0.
     """
     first, length = range_within(x.shape[axis], axis, start, stop, clip=clip)
     return x.narrow(axis, first, length) if step is None else torch.index_select(x, axis, every(step, first, length, x.device))
@@ -226,12 +226,12 @@ def slice_shape(x, *, axis, start, stop=None, step=None, clip=False):
 
 @slice_.gradient("x", axis_attribute="axis")
 def slice_dx(x_shape, dy, *, axis, start, stop=None, step=None, clip=False):
-    """``dy`` where the slice stood, zeros around it."""
+    """``dy`` at the position of the slice, zeros elsewhere."""
     return write_slice(dy, dy.new_empty(x_shape), axis, start, stop, step, clip)
 
 
 def write_slice(dy: torch.Tensor, out: torch.Tensor, axis: int, start: int, stop: int | None, step: int | None, clip: bool) -> torch.Tensor:
-    """``dy`` in the place of a slice of ``out``, zeros around it."""
+    """Write ``dy`` to the slice of ``out``, and zeros elsewhere; return ``out``."""
     first, length = range_within(out.shape[axis], axis, start, stop, clip=clip)
     if step is not None:
         return out.zero_().index_copy_(axis, every(step, first, length, out.device), dy)
@@ -240,7 +240,7 @@ def write_slice(dy: torch.Tensor, out: torch.Tensor, axis: int, start: int, stop
 
 
 def every(step: int, first: int, length: int, device: torch.device) -> torch.Tensor:
-    """One in so many places, of `length` from `first` on."""
+    """Return every `step`-th of the `length` indices from `first` on."""
     return torch.arange(first, first + length, step, device=device)
 
 
@@ -258,7 +258,7 @@ def every(step: int, first: int, length: int, device: torch.device) -> torch.Ten
     ],
 )
 def stack(xs, *, axis: int = 0):
-    """Tensors of one shape, one after another along a new dimension, ``axis`` of the result."""
+    """Tensors of one shape stacked along a new dimension, ``axis`` of the result."""
     return torch.stack(xs, dim=axis)
 
 
@@ -287,19 +287,19 @@ def stack_dxs(xs_shape, dy, *, axis):
         Case(x=1.0, axes=(), y=1.0),
         GradCheck(x=(2, 3, 4), axes=(1, 2, 0)),
         GradCheck(x=(0, 3), axes=(1, 0)),
-        Rejects("axes (0, 0) are not the 2 axes of x in some order", x=(2, 3), axes=(0, 0)),
-        Rejects("axes (0,) are not the 2 axes of x in some order", x=(2, 3), axes=(0,)),
+        Rejects("axes (0, 0) are not a permutation of the 2 axes of x", x=(2, 3), axes=(0, 0)),
+        Rejects("axes (0,) are not a permutation of the 2 axes of x", x=(2, 3), axes=(0,)),
     ],
 )
 def transpose(x, *, axes: tuple[int, ...]):
-    """The dimensions of ``x`` in another order: dimension ``i`` of the result is dimension ``axes[i]`` of ``x``."""
+    """A permutation of dimensions: dimension ``i`` of the result is dimension ``axes[i]`` of ``x``."""
     return x.permute(axes).contiguous()
 
 
 @transpose.infer_shape
 def transpose_shape(x, *, axes):
     if sorted(axes) != list(range(len(x.shape))):
-        raise ShapeError(f"axes {axes} are not the {len(x.shape)} axes of x in some order")
+        raise ShapeError(f"axes {axes} are not a permutation of the {len(x.shape)} axes of x")
     return tuple(x.shape[axis] for axis in axes)
 
 

@@ -1,4 +1,4 @@
-"""Products of matrices, and of all the elements of two tensors."""
+"""Matrix products, and the inner product of two tensors."""
 
 import torch
 
@@ -25,7 +25,7 @@ __all__ = ["adjoint", "dot", "linear", "matmul", "matrix_transpose"]
     ],
 )
 def linear(x, w, bias=None):
-    """Rows times a shared matrix, plus a shared row: ``out = x @ w + bias``."""
+    """A linear layer, ``out = x @ w + bias``: rows times a shared matrix, plus a shared row."""
     if x.dim() == 2:
         return torch.mm(x, w) if bias is None else torch.addmm(bias, x, w)
     return rows_times(x, w, bias)
@@ -38,7 +38,7 @@ def linear_dx(w, dout):
 
 @linear.gradient("w", sensitive_to="place")
 def linear_dw(x, dout):
-    """Sums over all rows, so a loop's many small products may become one."""
+    """The sum of ``x' dout`` over all rows, so that the products of a loop's steps may become one."""
     return torch.mm(x.t(), dout) if x.dim() == 2 and dout.dim() == 2 else torch.mm(as_rows(x).t(), as_rows(dout))
 
 
@@ -66,7 +66,7 @@ linear_dbias.gradient_programs(dout=lambda dout_shape, ddbias: broadcast_to_like
     ],
 )
 def matrix_transpose(x):
-    """Rows as columns: the last two dimensions of ``x`` change places. A view of ``x``, where ``transpose`` copies it."""
+    """The transpose of each matrix: swaps the last two dimensions. It is a view of ``x``; ``transpose`` copies."""
     return x.mT
 
 
@@ -74,7 +74,7 @@ matrix_transpose.gradient_programs(x=lambda dy: matrix_transpose(dy))
 
 
 def adjoint(x: Var) -> Var:
-    """The conjugate transpose of matrices; of real numbers, the transpose."""
+    """Return the conjugate transpose of matrices, which for real numbers is the transpose."""
     return matrix_transpose(conjugated(x))
 
 
@@ -86,7 +86,7 @@ def adjoint(x: Var) -> Var:
     cases=[Case(x=[[[1.0, 2.0]]], y=[[[3.0], [4.0]]], z=[[[11.0]]])],
 )
 def matmul(x, y):
-    """A matrix product for each leading index: ``z[b] = x[b] @ y[b]``."""
+    """The matrix product for each leading index: ``z[b] = x[b] @ y[b]``."""
     return torch.bmm(x, y) if x.dim() == 3 else torch.matmul(x, y)
 
 
@@ -118,7 +118,7 @@ matmul.complex_gradient_programs(
     ],
 )
 def dot(x, y, *, mean: bool = False):
-    """The sum of all ``x * y``, or their mean. Nothing is conjugated: see `vecdot`."""
+    """The sum of ``x * y`` over all elements, or the ``mean``. Nothing is conjugated: see `vecdot`."""
     count = x.numel()
     if not x.is_cpu or x.element_size() < 4:
         products = x * y

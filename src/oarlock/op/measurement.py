@@ -1,4 +1,4 @@
-"""Counts that metrics add up over batches: pairs of classes, edits between sequences, chunks in sequences of tags. None has gradients."""
+"""Counts that metrics add up over batches: pairs of classes, edit distances, chunks in tag sequences. None has gradients."""
 
 import torch
 
@@ -20,23 +20,23 @@ __all__ = ["chunk_counts", "contingency_table", "edit_distance", "require_scheme
         Case(x=[[-100, 1]], y=[[7, 1]], rows=2, columns=2, counts=[[0, 0], [0, 1]]),
         Case(x=[], y=[], rows=1, columns=2, counts=[[0, 0]]),
         Case(x=0, y=0, rows=2, columns=1, ignore_index=0, counts=[[0], [0]]),
-        Rejects("x has the number 2, where those from 0 to 1 are counted", x=[2], y=[0], rows=2, columns=2),
-        Rejects("y has the number -1, where those from 0 to 1 are counted", x=[0], y=[-1], rows=2, columns=2),
-        Rejects("x has the number 0, where none is counted", x=[0], y=[0], rows=0, columns=1),
+        Rejects("x contains 2; allowed are 0 to 1", x=[2], y=[0], rows=2, columns=2),
+        Rejects("y contains -1; allowed are 0 to 1", x=[0], y=[-1], rows=2, columns=2),
+        Rejects("x contains 0; allowed are no numbers", x=[0], y=[0], rows=0, columns=1),
     ],
 )
 def contingency_table(x, y, *, rows: int, columns: int, ignore_index: int = -100):
-    """How often each pair of numbers stands at the same place: ``counts[i, j]`` is that of i in ``x`` with j in ``y``.
+    """The contingency table of two tensors: ``counts[i, j]`` is the number of positions with i in ``x`` and j in ``y``.
 
-    Places where ``x`` is ``ignore_index`` are not counted.
+    Positions where ``x`` is ``ignore_index`` are not counted.
     """
     kept = x != ignore_index
     x, y = x[kept], y[kept]
     for name, values, count in (("x", x, rows), ("y", y, columns)):
         wrong = (values < 0) | (values >= count)
         if wrong.any():
-            counted = f"those from 0 to {count - 1} are" if count > 0 else "none is"
-            raise ValueError(f"{name} has the number {int(values[wrong][0])}, where {counted} counted")
+            allowed = f"0 to {count - 1}" if count > 0 else "no numbers"
+            raise ValueError(f"{name} contains {int(values[wrong][0])}; allowed are {allowed}")
     return torch.bincount(x * columns + y, minlength=rows * columns).reshape(rows, columns)
 
 
@@ -55,7 +55,7 @@ def contingency_table(x, y, *, rows: int, columns: int, ignore_index: int = -100
             hypothesis=[1, 2], hypothesis_splits=[0, 3], reference=[1], reference_splits=[0, 1],
         ),
         Rejects(
-            "hypothesis_splits cut 2 sequences, and reference_splits 1",
+            "hypothesis_splits has 2 sequences, but reference_splits has 1",
             hypothesis=[1, 2], hypothesis_splits=[0, 1, 2], reference=[1], reference_splits=[0, 1],
         ),
         Rejects(
@@ -64,10 +64,10 @@ def contingency_table(x, y, *, rows: int, columns: int, ignore_index: int = -100
     ],
 )  # fmt: skip
 def edit_distance(hypothesis, hypothesis_splits, reference, reference_splits):
-    """The least number of insertions, deletions and substitutions that make each hypothesis its reference (Levenshtein, 1966)."""
+    """The edit distance of each pair: the least number of insertions, deletions and substitutions (Levenshtein, 1966)."""
     require_cut_sides(hypothesis, hypothesis_splits, reference, reference_splits)
     lengths = [lengths_in(hypothesis_splits, len(hypothesis)), lengths_in(reference_splits, len(reference))]
-    magnitude = torch.frexp(torch.maximum(*lengths).double()).exponent  # sequences of like lengths are padded together
+    magnitude = torch.frexp(torch.maximum(*lengths).double()).exponent  # sequences of similar lengths are padded together
     distance = torch.zeros_like(lengths[0])
     for size in magnitude.unique().tolist():
         chosen = magnitude == size
@@ -77,7 +77,7 @@ def edit_distance(hypothesis, hypothesis_splits, reference, reference_splits):
 
 
 def _padded(x: torch.Tensor, splits: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
-    """The chosen sequences as rows of one length."""
+    """Return the chosen sequences as rows, padded to one length."""
     own, column = cells_of(splits, len(x))
     kept = chosen[own]
     width = int(splits.diff()[chosen].max())
@@ -89,22 +89,24 @@ def _padded(x: torch.Tensor, splits: torch.Tensor, chosen: torch.Tensor) -> torc
 def _distances(
     hypothesis: torch.Tensor, reference: torch.Tensor, hypothesis_lengths: torch.Tensor, reference_lengths: torch.Tensor
 ) -> torch.Tensor:
-    """The distances of padded rows, by dynamic programming over the hypotheses: all references, and all of their beginnings, at once."""
+    """Return the distances of padded rows, by dynamic programming over the hypotheses, vectorized over the
+    references and their prefixes.
+    """
     place = torch.arange(reference.shape[1] + 1, device=reference.device)
-    nearest = place.expand(len(reference), -1)  # of what was read of a hypothesis to the first j of its reference
+    nearest = place.expand(len(reference), -1)  # distance of the prefix read so far to the first j of the reference
     for number, element in enumerate(hypothesis.unbind(1)):
         substituted = nearest[:, :-1] + (reference != element[:, None])
         following = torch.cat([nearest[:, :1] + 1, torch.minimum(substituted, nearest[:, 1:] + 1)], 1)
-        following = torch.cummin(following - place, 1).values + place  # what is inserted after the best of the shorter beginnings
+        following = torch.cummin(following - place, 1).values + place  # insertions after the best shorter prefix
         nearest = torch.where((hypothesis_lengths > number)[:, None], following, nearest)
     return nearest.gather(1, reference_lengths[:, None]).squeeze(1)
 
 
 @edit_distance.check_shapes
 def require_cut_sides(hypothesis, hypothesis_splits, reference, reference_splits):
-    """Raises ShapeError where there are not as many references as hypotheses. The kernel calls it, too."""
+    """Raise ShapeError if the numbers of references and hypotheses differ. The kernel calls it, too."""
     counts = sequences_in(hypothesis_splits), sequences_in(reference_splits)
-    require_same(*counts, "hypothesis_splits cut {} sequences, and reference_splits {}", *counts)
+    require_same(*counts, "hypothesis_splits has {} sequences, but reference_splits has {}", *counts)
     require_cut(hypothesis, hypothesis_splits)
     require_cut(reference, reference_splits)
 
@@ -124,22 +126,22 @@ _SCHEMES = {"IOB": (_BEGIN, _INSIDE), "IOE": (_INSIDE, _END), "IOBES": (_BEGIN, 
         Case(hypothesis=[0, 0, 1, 2], reference=[0, 0, 1, 1], splits=[0, 4], types=2, scheme="plain", counts=[2, 2, 1]),
         Case(hypothesis=[], reference=[], splits=[0], types=1, counts=[0, 0, 0]),
         Rejects(
-            "hypothesis has the tag 3, where those of 1 types by IOB are 0 to 2", hypothesis=[3], reference=[0], splits=[0, 1], types=1
+            "hypothesis has the tag 3, but the tags of 1 types in IOB are 0 to 2", hypothesis=[3], reference=[0], splits=[0, 1], types=1
         ),
         Rejects(
-            "reference has the tag -1, where those of 1 types by IOB are 0 to 2", hypothesis=[0], reference=[-1], splits=[0, 1], types=1
+            "reference has the tag -1, but the tags of 1 types in IOB are 0 to 2", hypothesis=[0], reference=[-1], splits=[0, 1], types=1
         ),
         Rejects("scheme is IOB, IOE, IOBES or plain, not 'BIO'", hypothesis=[0], reference=[0], splits=[0, 1], types=1, scheme="BIO"),
-        Rejects("types is a whole number from 1, not 0", hypothesis=[0], reference=[0], splits=[0, 1], types=0),
+        Rejects("types must be at least 1, not 0", hypothesis=[0], reference=[0], splits=[0, 1], types=0),
         Rejects("x has 1 elements, where splits cut 0 sequences", hypothesis=[0], reference=[0], splits=[0], types=1),
     ],
 )
 def chunk_counts(hypothesis, reference, splits, *, types: int, scheme: str = "IOB"):
-    """How many chunks ``hypothesis`` has, how many ``reference`` has, and how many both have: the same first and last tag, the same type.
+    """The numbers of chunks in ``hypothesis``, in ``reference``, and in both, with equal first tag, last tag and type.
 
-    By IOB, type i has the tags ``2 i``, where a chunk begins, and ``2 i + 1`` inside; by IOE ``2 i`` inside and ``2 i + 1`` at its end; by
-    IOBES ``4 i`` and the three that follow for begin, inside, end, and a chunk of one; by plain ``i`` alone. The number behind all of these
-    is outside of chunks. A chunk ends, too, where another type or its sequence does, as the evaluation of CoNLL-2000 has it.
+    Tags of type i: IOB has ``2 i`` to begin a chunk and ``2 i + 1`` inside; IOE ``2 i`` inside and ``2 i + 1`` at the end; IOBES ``4 i`` to
+    ``4 i + 3`` for begin, inside, end and a chunk of one; plain only ``i``. The number after all of these is outside of chunks. A chunk
+    also ends at a change of type and at the end of its sequence, as in the evaluation of CoNLL-2000.
     """
     require_splits(splits, len(hypothesis))
     first = torch.zeros(len(hypothesis) + 1, dtype=torch.bool, device=hypothesis.device).index_fill_(0, splits, True)
@@ -150,21 +152,23 @@ def chunk_counts(hypothesis, reference, splits, *, types: int, scheme: str = "IO
 
 
 def _chunks(name: str, tags: torch.Tensor, first: torch.Tensor, types: int, scheme: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Where chunks begin, bool[t]; where the chunk that begins there ends; and of which type each tag is. Raises ValueError for no tag."""
+    """Return a mask of chunk beginnings, bool[t]; the end of each chunk, at its beginning; and the type of each tag. Raises ValueError for
+    an invalid tag.
+    """
     positions = _SCHEMES[scheme]
     outside = types * len(positions)
     wrong = (tags < 0) | (tags > outside)
     if wrong.any():
-        raise ValueError(f"{name} has the tag {int(tags[wrong][0])}, where those of {types} types by {scheme} are 0 to {outside}")
+        raise ValueError(f"{name} has the tag {int(tags[wrong][0])}, but the tags of {types} types in {scheme} are 0 to {outside}")
     kind = tags // len(positions)
     position = torch.tensor(positions, device=tags.device)[tags % len(positions)]
     inside = tags < outside
-    goes_on = torch.zeros_like(first)  # from the tag before, in the same chunk; false in front of all and behind all
+    continues = torch.zeros_like(first)  # the chunk of the previous tag; false at both ends
     before, after = slice(None, -1), slice(1, None)
     ends = (position[before] == _END) | (position[before] == _SINGLE)
     begins = (position[after] == _BEGIN) | (position[after] == _SINGLE)
-    goes_on[1:-1] = inside[before] & inside[after] & (kind[before] == kind[after]) & ~ends & ~begins & ~first[1:-1]
-    begin, end = inside & ~goes_on[:-1], inside & ~goes_on[1:]
+    continues[1:-1] = inside[before] & inside[after] & (kind[before] == kind[after]) & ~ends & ~begins & ~first[1:-1]
+    begin, end = inside & ~continues[:-1], inside & ~continues[1:]
     last = torch.zeros_like(tags)
     last[begin] = end.nonzero().squeeze(1)  # chunks do not overlap, so the first to begin is the first to end
     return begin, last, kind
@@ -172,9 +176,9 @@ def _chunks(name: str, tags: torch.Tensor, first: torch.Tensor, types: int, sche
 
 @chunk_counts.check_shapes
 def require_scheme(hypothesis, reference, splits, *, types, scheme):
-    """Raises ArgumentError for a scheme that is none, and for no types."""
+    """Raise ArgumentError for an unknown scheme and for fewer than one type."""
     if scheme not in _SCHEMES:
         raise ArgumentError(f"scheme is IOB, IOE, IOBES or plain, not {scheme!r:.60}")
     if types < 1:
-        raise ArgumentError(f"types is a whole number from 1, not {types}")
+        raise ArgumentError(f"types must be at least 1, not {types}")
     require_cut(hypothesis, splits)

@@ -1,4 +1,4 @@
-"""Values moved from one place of a run to another."""
+"""Transfers of values between the devices of a run."""
 
 from oarlock.errors import ArgumentError
 from oarlock.op.trusted_operator import operator
@@ -14,14 +14,14 @@ __all__ = ["move"]
     cases=[
         Case(x=[1.0, 2.0], place=0, y=[1.0, 2.0]),
         GradCheck(x=(2, 3), place=0),
-        Rejects("the number of a place is from 0, not -1", x=(2,), place=-1),
+        Rejects("place must be at least 0, not -1", x=(2,), place=-1),
     ],
 )
 def move(context, x, *, place: int):
-    """``x`` at the place with this number, of those that the run is given; ``x`` itself where it lies there already.
+    """``x`` on the device with the index ``place``, of the devices of the run; ``x`` itself if it is there already.
 
-    What is computed of it alone runs there too. An executor writes moves by itself, wherever an op reads what lies at another place than
-    the parameters of the op. A run that has one place computes everything there, and moves nothing.
+    Ops that depend on it alone run there too. An executor inserts moves if an op reads a value on another device than the op's parameters.
+    A run with one device computes everything on it and moves nothing.
     """
     return brought(x, context.device(place))
 
@@ -29,7 +29,7 @@ def move(context, x, *, place: int):
 @move.infer_shape
 def move_shape(x, *, place):
     if place < 0:
-        raise ArgumentError(f"the number of a place is from 0, not {place}")
+        raise ArgumentError(f"place must be at least 0, not {place}")
     return x.shape
 
 

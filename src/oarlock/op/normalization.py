@@ -1,4 +1,4 @@
-"""Normalization along the last axis: values of mean 0 and variance 1 in each row."""
+"""Layer normalization: mean 0 and variance 1 along the last axis."""
 
 import torch
 
@@ -23,7 +23,7 @@ __all__ = ["layer_norm", "layer_norm_grad", "layer_norm_scale_grad"]
     ],
 )
 def layer_norm(x, scale=None, bias=None, *, epsilon: float = 1e-5):
-    """``y = (x - mean) * rstd * scale + bias``, where ``rstd = 1 / sqrt(variance + epsilon)``, both along the last axis.
+    """``y = (x - mean) * rstd * scale + bias`` with ``rstd = 1 / sqrt(variance + epsilon)``, along the last axis.
 
     Ba, Kiros and Hinton, 2016.
     """
@@ -32,7 +32,7 @@ def layer_norm(x, scale=None, bias=None, *, epsilon: float = 1e-5):
 
 @layer_norm.gradient_program("x")
 def layer_norm_dx(x, mean, rstd, dy, scale=None, dmean=None, drstd=None):
-    """The gradient, and the ways through the statistics, which only a gradient of a gradient takes."""
+    """The gradient with respect to ``x``; the paths through the statistics occur only in second-order gradients."""
     dx = layer_norm_grad(x, mean, rstd, dy, scale)
     if dmean is not None:
         dx = dx + mean_dx(dmean, x, axis=-1, keepdim=True)
@@ -52,10 +52,7 @@ layer_norm.gradient_programs(
     cases=[Case(x=[[1.0, 3.0], [0.0, 4.0]], mean=[[2.0], [2.0]], rstd=[[1.0], [0.5]], dy=[[1.0, 5.0], [2.0, 1.0]], dscale=[-3.0, 6.0])],
 )
 def layer_norm_scale_grad(x, mean, rstd, dy):
-    """The gradient at the scale, from the gradient ``dy`` at the output of ``layer_norm``.
-
-    It is the sum over the rows of ``dy * (x - mean) * rstd``.
-    """
+    """The gradient of `layer_norm` with respect to the scale: the sum of ``dy * (x - mean) * rstd`` over the rows."""
     return row_gradients(dy, x, mean, rstd, None, [False, True, False])[1]
 
 
@@ -75,7 +72,7 @@ layer_norm_scale_grad.gradient_programs(
     ],
 )
 def layer_norm_grad(x, mean, rstd, dy, scale=None):
-    """The gradient at x, from the gradient ``dy`` at the output of ``layer_norm``, for statistics that are x's.
+    """The gradient of `layer_norm` with respect to ``x``, whose statistics are ``mean`` and ``rstd``.
 
     With ``g = dy * scale`` and ``xhat = (x - mean) * rstd``: ``rstd * (g - mean(g) - xhat * mean(g * xhat))``.
     """
@@ -84,7 +81,7 @@ def layer_norm_grad(x, mean, rstd, dy, scale=None):
 
 @layer_norm_grad.gradient_program("dy")
 def layer_norm_grad_ddy(x, mean, rstd, ddx, scale=None):
-    """The gradient is symmetric in ``g`` and what it is contracted with."""
+    """The second-order gradient with respect to ``dy``: the gradient is symmetric in ``g`` and the direction."""
     projected = layer_norm_grad(x, mean, rstd, ddx)
     return projected if scale is None else multiply(projected, scale)
 
@@ -95,7 +92,7 @@ def layer_norm_grad_dscale(x, mean, rstd, dy, ddx, scale_shape):
 
 
 def _dxhat(x, mean, rstd, dy, scale, ddx):
-    """The gradient of the gradient at x, with respect to ``xhat``."""
+    """Return the second-order gradient with respect to ``xhat``."""
     g = dy if scale is None else multiply(dy, scale)
     xhat = multiply(subtract(x, mean), rstd)
     along_g, along_ddx = (average(multiply(item, xhat), axis=-1, keepdim=True) for item in (g, ddx))
@@ -119,7 +116,7 @@ def layer_norm_grad_drstd(x, mean, rstd, dy, dx, ddx, scale=None):
 
 @fused_backward(layer_norm_grad, layer_norm_scale_grad, linear_dbias, names={"dout": "dy"})
 def layer_norm_backward(x, mean, rstd, dy, scale=None):
-    """The gradients at x and at the scale, and that at the bias: a sum over rows, as is that of any bias."""
+    """The gradients with respect to x, the scale and the bias; the latter is the sum of ``dy`` over the rows."""
     return row_gradients(dy, x, mean, rstd, scale, [True, True, True])
 
 

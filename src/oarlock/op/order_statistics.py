@@ -1,4 +1,4 @@
-"""Elements that order picks: medians, the k-th smallest, the most frequent. Each gives where it stood too, which its gradient goes to."""
+"""Order statistics: medians, the k-th smallest element, the mode. Each also returns its index, which receives the gradient."""
 
 import torch
 
@@ -12,7 +12,7 @@ __all__ = ["kthvalue", "median", "mode", "nanmedian"]
 
 
 def _picked(function, x, axis: int | None, keepdim: bool):
-    """The element that a function picks along an axis, or of all, and its place."""
+    """Return the element that `function` selects along an axis, or of all, and its index."""
     if axis is not None:
         return tuple(function(x, axis, keepdim))
     shape = (1,) * x.ndim if keepdim else ()
@@ -32,7 +32,7 @@ def _picked(function, x, axis: int | None, keepdim: bool):
     ],
 )
 def median(x, *, axis: int | None = None, keepdim: bool = False):
-    """The median along ``axis``, of all where it is None, the lower one of two, and its place; NaN where one element is."""
+    """The median along ``axis``, or of all if it is None, and its index: the lower of two middle elements. NaN if any element is NaN."""
     return _picked(torch.median, x, axis, keepdim)
 
 
@@ -47,7 +47,7 @@ def median(x, *, axis: int | None = None, keepdim: bool = False):
     ],
 )
 def nanmedian(x, *, axis: int | None = None, keepdim: bool = False):
-    """The `median` of what is no NaN; NaN where all is."""
+    """The `median` of the elements that are not NaN; NaN if all are."""
     return _picked(torch.nanmedian, x, axis, keepdim)
 
 
@@ -58,7 +58,7 @@ for _median in (median, nanmedian):
     _median.declare_edges(
         **dict.fromkeys(
             ("equal", "nan"),
-            "of all elements, the gradient goes to the place that is given; PyTorch gives none, and shares it between equal ones",
+            "over all elements, the gradient goes to the returned index; PyTorch returns none, and shares it between ties",
         )
     )
 
@@ -70,13 +70,13 @@ for _median in (median, nanmedian):
         Case(x=[[3.0, 1.0, 2.0], [4.0, 6.0, 5.0]], k=3, values=[3.0, 6.0], indices=[0, 1]),
         Case(x=[[3, 1], [2, 4]], k=1, axis=0, keepdim=True, values=[[2, 1]], indices=[[1, 0]]),
         GradCheck(x=(2, 3, 2), k=2, axis=1),
-        Rejects("k is 4, where axis 1 has 3", x=(2, 3), k=4),
-        Rejects("k is 0, where it is at least 1", x=(2, 3), k=0),
+        Rejects("k is 4, but axis 1 has 3", x=(2, 3), k=4),
+        Rejects("k must be at least 1, not 0", x=(2, 3), k=0),
     ],
 )
 def kthvalue(x, *, k: int, axis: int = -1, keepdim: bool = False):
-    """The ``k``-th smallest element along ``axis``, counted from 1, and its place."""
-    require_at_most(k, x.shape[axis], "k is {}, where axis {} has {}", k, axis, x.shape[axis])
+    """The ``k``-th smallest element along ``axis``, counted from 1, and its index."""
+    require_at_most(k, x.shape[axis], "k is {}, but axis {} has {}", k, axis, x.shape[axis])
     return tuple(torch.kthvalue(x, k, axis, keepdim))
 
 
@@ -84,9 +84,9 @@ def kthvalue(x, *, k: int, axis: int = -1, keepdim: bool = False):
 def require_kth(x, *, k, axis, keepdim):
     at = require_axis(x.shape, axis)
     if k < 1:
-        raise ArgumentError(f"k is {k}, where it is at least 1")
-    if x.shape[at] != 0:  # which the signature refuses
-        require_at_most(k, x.shape[at], "k is {}, where axis {} has {}", k, at, x.shape[at])
+        raise ArgumentError(f"k must be at least 1, not {k}")
+    if x.shape[at] != 0:  # the signature rejects size 0
+        require_at_most(k, x.shape[at], "k is {}, but axis {} has {}", k, at, x.shape[at])
 
 
 @operator(
@@ -99,7 +99,7 @@ def require_kth(x, *, k, axis, keepdim):
     ],
 )
 def mode(x, *, axis: int = -1, keepdim: bool = False):
-    """The most frequent element along ``axis``, the smallest of several, and the last place where it stands."""
+    """The most frequent element along ``axis``, the smallest on ties, and its last index."""
     return tuple(torch.mode(x, axis, keepdim))
 
 

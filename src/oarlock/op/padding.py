@@ -1,4 +1,4 @@
-"""More elements at the ends of axes, or fewer."""
+"""Padding and cropping at the ends of axes."""
 
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.size import add
@@ -19,18 +19,18 @@ __all__ = ["pad"]
         Case(x=[True, False, False], before=(1,), after=(1,), mode="circular", y=[False, True, False, False, True]),
         GradCheck(x=(2, 3), before=(1, -1), after=(-1, 2), value=0.5),
         *(GradCheck(x=(2, 3, 2), before=(2, -1), after=(1, 3), mode=mode) for mode in ("reflect", "replicate", "circular")),
-        Rejects("before and after have one number each, for some of the last axes", x=(2,), before=(1, 1), after=(1, 1)),
+        Rejects("before and after need one number each for some of the last axes", x=(2,), before=(1, 1), after=(1, 1)),
         Rejects("an axis of 2 cannot lose 2 elements before and 1 after", x=(2,), before=(-2,), after=(-1,)),
         Rejects("an axis of 0 has no element left to pad with", x=(0,), before=(1,), after=(0,), mode="replicate"),
         Rejects("mode is one of constant, reflect, replicate, circular, not 'mirror'", x=(2,), before=(1,), after=(1,), mode="mirror"),
-        Rejects("value 0.5 is no int64", x=[1, 2], before=(1,), after=(1,), value=0.5),
+        Rejects("value 0.5 is not an int64", x=[1, 2], before=(1,), after=(1,), value=0.5),
     ],
 )
 def pad(x, *, before: tuple[int, ...], after: tuple[int, ...], mode: str = "constant", value: float = 0.0):
-    """Put ``before`` and ``after`` elements to the last axes, as many axes as there are numbers; numbers below 0 crop.
+    """Pad the last axes with ``before`` and ``after`` elements, one number per axis; negative numbers crop.
 
-    They are ``value``; or those of the axis, mirrored at its first and last one (``"reflect"``), the nearest (``"replicate"``), or as if
-    the axis were a ring (``"circular"``).
+    The new elements are ``value``, or elements of the axis: mirrored at its ends (``"reflect"``), the nearest (``"replicate"``), or
+    repeated periodically (``"circular"``).
     """
     require_room(x.shape, before, after, mode)
     return padded_with_value(x, before, after, value) if mode == "constant" else padded_by_places(x, before, after, mode)
@@ -41,9 +41,9 @@ def padded_shape(x, *, before, after, mode, value):
     if mode not in PAD_MODES:
         raise ArgumentError(f"mode is one of {', '.join(PAD_MODES)}, not {mode!r:.40}")
     if not len(before) == len(after) <= len(x.shape) or not before:
-        raise ShapeError("before and after have one number each, for some of the last axes")
+        raise ShapeError("before and after need one number each for some of the last axes")
     if not x.dtype.is_inexact and not float(value).is_integer():
-        raise ArgumentError(f"value {value} is no {x.dtype}")
+        raise ArgumentError(f"value {value} is not an {x.dtype}")
     require_room(x.shape, before, after, mode)
     first = len(x.shape) - len(before)
     ends = zip(x.shape[first:], before, after, strict=True)
@@ -52,7 +52,7 @@ def padded_shape(x, *, before, after, mode, value):
 
 @pad.gradient("x")
 def pad_dx(dy, x_shape, *, before, after, mode):
-    """Each element gets the sum of what arrives wherever it stands."""
+    """The sum of ``dy`` over all positions of an element."""
     if mode == "constant":
         return padded_with_value(dy, [-number for number in before], [-number for number in after], 0.0)
     return summed_at_places(dy, x_shape, before, after, mode)

@@ -1,4 +1,4 @@
-"""Functions of two numbers, element by element, with broadcasting: lengths, signs, sums in log space, products with logarithms."""
+"""Elementwise functions of two numbers, with broadcasting: hypotenuse, signs, sums in log space, products with logarithms."""
 
 import math
 
@@ -24,7 +24,7 @@ __all__ = ["copysign", "fmax", "fmin", "gcd", "heaviside", "hypot", "lcm", "loga
     cases=[Case(x=[3.0, 1e300], y=[4.0, 0.0], z=[5.0, 1e300]), GradCheck(low=0.5, high=2.0)],
 )
 def hypot(x, y):
-    """``sqrt(x**2 + y**2)``, which overflows only where the result does."""
+    """``sqrt(x**2 + y**2)``, which overflows only if the result does."""
     return torch.hypot(x, y)
 
 
@@ -41,18 +41,18 @@ hypot.declare_edges(denormal="the ratio of x and z is rounded before dz is multi
     "x: float[*#s], y: float[*#s] -> z: float[*#s]", cases=[Case(x=[1.0, -2.0], y=[-0.0, 3.0], z=[-1.0, 2.0]), GradCheck(low=0.5, high=2.0)]
 )
 def copysign(x, y):
-    """``|x|`` with the sign of ``y``, that of -0 too."""
+    """``|x|`` with the sign of ``y``, including the sign of -0."""
     return torch.copysign(x, y)
 
 
 @copysign.gradient_program("x")
 def copysign_dx(x, z, dz, x_shape):
-    """``dz`` with a changed sign where that of ``x`` was changed; 0 at 0, NaN of NaN."""
+    """``dz``, negated if the sign of ``x`` was changed; 0 at 0, NaN for NaN."""
     return fit_to(multiply(dz, where(isnan(x), x, multiply(sign(x), sign(z)))), x_shape)
 
 
-copysign.no_gradient("y")  # zero wherever it has one
-copysign.declare_edges(infinite="dz or -dz, as the signs are; PyTorch divides z by x, which is NaN")
+copysign.no_gradient("y")  # zero wherever it is defined
+copysign.declare_edges(infinite="dz or -dz by the signs; PyTorch divides z by x, which gives NaN")
 
 
 @operator(
@@ -77,7 +77,7 @@ def logaddexp2(x, y):
 
 
 def _share(x, y):
-    """The part of the sum that is ``2**x``."""
+    """Return the share of ``2**x`` in the sum."""
     return sigmoid(multiply(subtract(x, y), number_like(math.log(2.0), x)))
 
 
@@ -91,18 +91,18 @@ logaddexp2.gradient_programs(
     "x: float[*#s], y: float[*#s] -> z: float[*#s]", cases=[Case(x=[2.0, 0.0], y=[math.e, 0.0], z=[2.0, 0.0]), GradCheck(low=0.5, high=2.0)]
 )
 def xlogy(x, y):
-    """``x log(y)``; 0 where ``x`` is 0, unless ``y`` is NaN."""
+    """``x log(y)``; 0 if ``x`` is 0, unless ``y`` is NaN."""
     return torch.xlogy(x, y)
 
 
-def _but_of_nothing(x, y, least, logarithm):
-    """The logarithm of ``y``; 0 where ``x`` is 0 and ``y`` no more than the least that has one."""
+def _log_or_zero(x, y, least, logarithm):
+    """Return ``logarithm(y)``, but 0 if ``x`` is 0 and ``y`` is at most ``least``, at which the logarithm is infinite."""
     still = logical_and(equal(x, number_like(0.0, x)), greater_equal(number_like(least, y), y))
     return where(still, number_like(0.0, y), logarithm(where(still, number_like(1.0, y), y)))
 
 
 xlogy.gradient_programs(
-    x=lambda x, y, dz, x_shape: fit_to(multiply(dz, _but_of_nothing(x, y, 0.0, log)), x_shape),
+    x=lambda x, y, dz, x_shape: fit_to(multiply(dz, _log_or_zero(x, y, 0.0, log)), x_shape),
     y=lambda x, y, dz, y_shape: fit_to(multiply(dz, divide(x, y)), y_shape),
 )
 
@@ -112,40 +112,40 @@ xlogy.gradient_programs(
     cases=[Case(x=[2.0, 0.0], y=[math.e - 1, -1.0], z=[2.0, 0.0]), GradCheck(low=0.5, high=2.0)],
 )
 def xlog1py(x, y):
-    """``x log(1 + y)``; 0 where ``x`` is 0, unless ``y`` is NaN."""
+    """``x log(1 + y)``; 0 if ``x`` is 0, unless ``y`` is NaN."""
     return torch.special.xlog1py(x, y)
 
 
 xlog1py.gradient_programs(
-    x=lambda x, y, dz, x_shape: fit_to(multiply(dz, _but_of_nothing(x, y, -1.0, log1p)), x_shape),
+    x=lambda x, y, dz, x_shape: fit_to(multiply(dz, _log_or_zero(x, y, -1.0, log1p)), x_shape),
     y=lambda x, y, dz, y_shape: fit_to(multiply(dz, divide(x, y + 1.0)), y_shape),
 )
 
 
 @operator("x: float[*#s], y: float[*#s] -> z: float[*#s]", cases=[Case(x=[1.0, 5.0], y=[3.0, 4.0], z=[3.0, 5.0])])
 def fmax(x, y):
-    """The larger one, or the one that is no NaN; of equal ones ``x``, which gets the whole gradient."""
+    """The larger of two numbers; if one is NaN, the other. If they are equal, ``x`` receives the whole gradient."""
     return torch.fmax(x, y)
 
 
 @operator("x: float[*#s], y: float[*#s] -> z: float[*#s]", cases=[Case(x=[1.0, 5.0], y=[3.0, 4.0], z=[1.0, 4.0])])
 def fmin(x, y):
-    """The smaller one, or the one that is no NaN; of equal ones ``x``, which gets the whole gradient."""
+    """The smaller of two numbers; if one is NaN, the other. If they are equal, ``x`` receives the whole gradient."""
     return torch.fmin(x, y)
 
 
-def _where_chosen(chosen, dz, like):
-    """``dz`` where one of two is chosen, else 0."""
+def _masked(chosen, dz, like):
+    """Return ``dz`` where chosen, else 0, summed to the shape of ``like``."""
     return fit_to(where(chosen, dz, number_like(0.0, dz)), like)
 
 
 fmax.gradient_programs(
-    x=lambda x, y, dz, x_shape: _where_chosen(logical_or(greater_equal(x, y), isnan(y)), dz, x_shape),
-    y=lambda x, y, dz, y_shape: _where_chosen(logical_not(logical_or(greater_equal(x, y), isnan(y))), dz, y_shape),
+    x=lambda x, y, dz, x_shape: _masked(logical_or(greater_equal(x, y), isnan(y)), dz, x_shape),
+    y=lambda x, y, dz, y_shape: _masked(logical_not(logical_or(greater_equal(x, y), isnan(y))), dz, y_shape),
 )
 fmin.gradient_programs(
-    x=lambda x, y, dz, x_shape: _where_chosen(logical_or(greater_equal(y, x), isnan(y)), dz, x_shape),
-    y=lambda x, y, dz, y_shape: _where_chosen(logical_not(logical_or(greater_equal(y, x), isnan(y))), dz, y_shape),
+    x=lambda x, y, dz, x_shape: _masked(logical_or(greater_equal(y, x), isnan(y)), dz, x_shape),
+    y=lambda x, y, dz, y_shape: _masked(logical_not(logical_or(greater_equal(y, x), isnan(y))), dz, y_shape),
 )
 
 
@@ -154,7 +154,7 @@ fmin.gradient_programs(
     cases=[Case(x=[-1.0, 0.0, 2.0], y=0.5, z=[0.0, 0.5, 1.0]), Case(x=[-3, 0], y=7, z=[0, 7])],
 )
 def heaviside(x, y):
-    """0 below 0, ``y`` at 0, 1 above; it has no gradient."""
+    """The step function: 0 below 0, ``y`` at 0, 1 above. It has no gradient."""
     return torch.heaviside(x, y)
 
 
@@ -163,22 +163,22 @@ heaviside.no_gradient("x", "y")
 
 @operator("x: float[*#s], y: float[*#s] -> z: float[*#s]", cases=[Case(x=[0.0, 1.0], y=[0.0, 2.0], z=[0.0, 1.0])])
 def nextafter(x, y):
-    """The number next to ``x`` on the way to ``y``, which changes as ``x`` does."""
+    """The next representable number from ``x`` towards ``y``. Its derivative with respect to ``x`` is 1."""
     return torch.nextafter(x, y)
 
 
 nextafter.gradient_programs(x=lambda dz, x_shape: fit_to(dz, x_shape))
-nextafter.no_gradient("y")  # zero wherever it has one
-nextafter.declare_edges(equal="where x is y, z is x and changes with it; PyTorch has 0 for both")
+nextafter.no_gradient("y")  # zero wherever it is defined
+nextafter.declare_edges(equal="if x equals y, z is x, with the derivative 1; PyTorch's is 0 for both")
 
 
 @operator("x: integer[*#s], y: integer[*#s] -> z: integer[*#s]", cases=[Case(x=[12, 0, -4], y=[18, 5, 6], z=[6, 5, 2])])
 def gcd(x, y):
-    """The greatest common divisor, not negative."""
+    """The greatest common divisor, never negative."""
     return torch.gcd(x, y)
 
 
 @operator("x: integer[*#s], y: integer[*#s] -> z: integer[*#s]", cases=[Case(x=[4, 0, -4], y=[6, 5, 6], z=[12, 0, 12])])
 def lcm(x, y):
-    """The least common multiple, not negative."""
+    """The least common multiple, never negative."""
     return torch.lcm(x, y)

@@ -1,4 +1,4 @@
-"""Images as columns of the patches that windows see, and columns put back: each is the other's gradient."""
+"""Images as columns of patches (im2col), and back (col2im): each is the gradient of the other."""
 
 import math
 
@@ -16,7 +16,7 @@ Steps = tuple[int, ...]
 
 
 def _windows(height, width, size: Steps, stride: Steps, padding: Steps, dilation: Steps) -> Size:
-    """How many windows see an image. Raises ArgumentError, ShapeError."""
+    """Return the number of windows in an image. Raises ArgumentError or ShapeError for invalid settings."""
     if not len(size) == len(stride) == len(padding) == len(dilation) == 2:
         raise ArgumentError("size, stride, padding and dilation have two numbers each, for height and width")
     if min(padding) < 0:
@@ -35,7 +35,7 @@ def _windows(height, width, size: Steps, stride: Steps, padding: Steps, dilation
     ],
 )
 def unfold(x, *, size: Steps, dilation: Steps = (1, 1), padding: Steps = (0, 0), stride: Steps = (1, 1)):
-    """The patches that windows of an image see, one a column: ``k`` numbers are those of its ``c`` channels, row by row (im2col)."""
+    """The patches of an image under sliding windows, as columns of ``k`` numbers: channel by channel, row by row (im2col)."""
     return torch.nn.functional.unfold(x, size, dilation, padding, stride)
 
 
@@ -59,13 +59,13 @@ def unfold_dx(dy, x_shape, *, size, stride, padding, dilation):
         GradCheck(x=(2, 8, 6), shape=(3, 4), size=(2, 2)),
         GradCheck(x=(2, 3, 4), shape=(2, 2), size=(1, 1)),
         GradCheck(x=(1, 4, 4), shape=(3, 3), size=(2, 1), stride=(2, 2), padding=(1, 0)),
-        Rejects("3 numbers are no patches of 2 by 2", x=(1, 3, 1), shape=(2, 2), size=(2, 2)),
-        Rejects("x has 2 columns, where 1 windows see an image of 2 by 2", x=(1, 4, 2), shape=(2, 2), size=(2, 2)),
+        Rejects("columns of 3 numbers are not patches of 2 by 2", x=(1, 3, 1), shape=(2, 2), size=(2, 2)),
+        Rejects("x has 2 columns, but an image of 2 by 2 has 1 windows", x=(1, 4, 2), shape=(2, 2), size=(2, 2)),
         Rejects("shape has two numbers, for height and width", x=(1, 4, 2), shape=(2,), size=(2, 2)),
     ],
 )
 def fold(x, *, shape: Steps, size: Steps, dilation: Steps = (1, 1), padding: Steps = (0, 0), stride: Steps = (1, 1)):
-    """Images of ``shape`` that are the sums of patches, one a column: each number is added where `unfold` would take it from (col2im)."""
+    """Images of ``shape`` as sums of patches, one per column: the transpose of `unfold` (col2im)."""
     return torch.nn.functional.fold(x, shape, size, dilation, padding, stride)
 
 
@@ -76,10 +76,10 @@ def folded_shape(x, *, shape, size, stride, padding, dilation):
     n, numbers, columns = x.shape
     windows = _windows(shape[0], shape[1], size, stride, padding, dilation)
     if isinstance(columns, int) and columns != windows:
-        raise ShapeError(f"x has {columns} columns, where {windows} windows see an image of {shape[0]} by {shape[1]}")
+        raise ShapeError(f"x has {columns} columns, but an image of {shape[0]} by {shape[1]} has {windows} windows")
     channels = floor_divide(numbers, math.prod(size))
     if isinstance(numbers, int) and multiply(channels, math.prod(size)) != numbers:
-        raise ShapeError(f"{numbers} numbers are no patches of {size[0]} by {size[1]}")
+        raise ShapeError(f"columns of {numbers} numbers are not patches of {size[0]} by {size[1]}")
     return (n, channels, *shape)
 
 

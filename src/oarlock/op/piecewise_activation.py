@@ -1,4 +1,4 @@
-"""Activations made of straight pieces, or nearly so: hardtanh, hardsigmoid, hardswish, leaky_relu."""
+"""Piecewise linear activations, or nearly so: hardtanh, hardsigmoid, hardswish, leaky_relu."""
 
 import torch
 
@@ -22,18 +22,18 @@ aten = torch.ops.aten
         Case(x=[-2.0, 0.5, 2.0], y=[-1.0, 0.5, 1.0]),
         Case(x=[-2.0, 0.5, 7.0], lower=0.0, upper=6.0, y=[0.0, 0.5, 6.0]),
         GradCheck(lower=-0.25, upper=0.5),
-        Rejects("lower is 2.0, where upper is 1.0", x=(2,), lower=2.0),
+        Rejects("lower must be at most upper, not 2.0 and 1.0", x=(2,), lower=2.0),
     ],
 )
 def hardtanh(x, *, lower: float = -1.0, upper: float = 1.0):
-    """``x`` held between two numbers. Unlike that of `clip`, its gradient is 0 at these, too."""
+    """``x`` clipped to ``lower`` and ``upper``. Unlike in `clip`, the gradient at the bounds themselves is 0."""
     return aten.hardtanh.default(x, min_val=lower, max_val=upper)
 
 
 @hardtanh.check_shapes
 def require_order(x, *, lower, upper):
     if not lower <= upper:
-        raise ArgumentError(f"lower is {lower}, where upper is {upper}")
+        raise ArgumentError(f"lower must be at most upper, not {lower} and {upper}")
 
 
 @hardtanh.gradient("x")
@@ -46,12 +46,12 @@ hardtanh_dx.no_gradient("x")  # a step function of x
 
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[-4.0, 0.0, 1.5, 4.0], y=[0.0, 0.5, 0.75, 1.0]), GradCheck(low=-4.0, high=4.0)])
 def hardsigmoid(x):
-    """``x / 6 + 1 / 2``, held between 0 and 1 (Howard et al., 2019)."""
-    return _hardsigmoid_of_float64(x) if _is_float64_at_a_gpu(x) else aten.hardsigmoid.default(x)
+    """``x / 6 + 1 / 2``, clipped to 0 and 1 (Howard et al., 2019)."""
+    return _hardsigmoid_of_float64(x) if _is_float64_on_gpu(x) else aten.hardsigmoid.default(x)
 
 
-def _is_float64_at_a_gpu(x: torch.Tensor) -> bool:
-    """Whether PyTorch's kernel would multiply by a sixth in float32."""
+def _is_float64_on_gpu(x: torch.Tensor) -> bool:
+    """Return whether PyTorch's kernel would multiply by 1/6 in float32."""
     return x.is_cuda and x.dtype is torch.float64
 
 
@@ -70,7 +70,7 @@ hardsigmoid_dx.no_gradient("x")  # a step function of x
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[-4.0, 0.0, 1.5, 4.0], y=[0.0, 0.0, 1.125, 4.0]), GradCheck(low=-4.0, high=4.0)])
 def hardswish(x):
     """``x * hardsigmoid(x)`` (Howard et al., 2019)."""
-    return x * _hardsigmoid_of_float64(x) if _is_float64_at_a_gpu(x) else aten.hardswish.default(x)
+    return x * _hardsigmoid_of_float64(x) if _is_float64_on_gpu(x) else aten.hardswish.default(x)
 
 
 @hardswish.gradient("x")
@@ -80,7 +80,7 @@ def hardswish_dx(x, dy):
 
 @hardswish_dx.gradient_program("x")
 def hardswish_dx_dx(x, dy, ddx):
-    """A third between -3 and 3, else 0."""
+    """A third of ``dy * ddx`` between -3 and 3, else 0."""
     third, zero = number_like(1.0 / 3.0, x), number_like(0.0, x)
     return multiply(multiply(dy, ddx), where(less(abs_(x), number_like(3.0, x)), third, zero))
 
@@ -90,7 +90,7 @@ def hardswish_dx_dx(x, dy, ddx):
     cases=[Case(x=[-2.0, 2.0], y=[-0.02, 2.0]), Case(x=[-2.0, 2.0], slope=0.5, y=[-1.0, 2.0]), GradCheck(), GradCheck(slope=0.5)],
 )
 def leaky_relu(x, *, slope: float = 0.01):
-    """``x`` above 0, else ``slope * x`` (Maas, Hannun and Ng, 2013)."""
+    """``x`` if it is above 0, else ``slope * x`` (Maas, Hannun and Ng, 2013)."""
     return aten.leaky_relu.default(x, negative_slope=slope)
 
 

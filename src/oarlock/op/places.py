@@ -1,4 +1,4 @@
-"""Values at places of an image, which are numbered row by row: what a pooling of largest values takes, and where gradients go back to."""
+"""Elements of an image by flat position, as max pooling returns it: read, and gradients added back."""
 
 import torch
 
@@ -23,7 +23,7 @@ __all__ = ["take_places"]
     ],
 )
 def take_places(x, index):
-    """The values of each channel at the places ``index``, which count the elements of its axes ``s`` from 0."""
+    """The values of each channel at the flat positions ``index``, counted from 0 over its axes ``s``."""
     index = require_places(index, x.shape[2:])
     return _by_channel(x).gather(2, _by_channel(index)).reshape(index.shape)
 
@@ -35,11 +35,11 @@ def require_some_place(x, index):
 
 @take_places.gradient("x", checks_values=True)
 def take_places_dx(index, dy, x_shape):
-    """Each place gets the sum of what arrives at the values taken there."""
+    """The sum of ``dy`` over all reads of each position."""
     index = require_places(index, x_shape[2:])
     return _by_channel(dy.new_zeros(x_shape)).scatter_add_(2, _by_channel(index), _by_channel(dy)).reshape(x_shape)
 
 
 def _by_channel(x):
-    """The places of each channel in a row. There may be none."""
+    """Return ``x`` with the elements of each channel in a row. There may be none."""
     return x.reshape(*x.shape[:2], torch.Size(x.shape[2:]).numel())

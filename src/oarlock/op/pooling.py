@@ -1,4 +1,4 @@
-"""Pooling of images: the largest value, or the mean, of each window. Along one axis, and along three: see `pooling_by_axes`."""
+"""Max and average pooling of images. Pooling along one axis and three is in `pooling_by_axes`."""
 
 import torch
 
@@ -19,7 +19,7 @@ _NAMES = {1: "one number", 2: "two numbers each, for height and width", 3: "thre
 
 
 def pooled_shape(x, *, size, stride, padding, ceil_mode=False, count_include_pad=True, dilation=None):
-    """The shape of what a pooling of any number of axes gives."""
+    """Return the output shape of a pooling over any number of axes."""
     n, c, *sizes = x.shape
     dilation = (1,) * len(sizes) if dilation is None else dilation
     if not len(size) == len(stride) == len(padding) == len(dilation) == len(sizes):
@@ -31,20 +31,20 @@ def pooled_shape(x, *, size, stride, padding, ceil_mode=False, count_include_pad
 
 
 def pooled_shapes(x, *, padding, dilation, **how):
-    """The shapes of the largest values, and of their places."""
+    """Return the shapes of the maxima and of their indices."""
     shape = pooled_shape(x, padding=padding, dilation=dilation, **how)
     require_seen(x.shape[2:], padding, dilation)
     return shape, shape
 
 
 def require_seen(sizes, padding, dilation) -> None:
-    """Raises ValueError where steps within a window lead from the padding before an axis beyond its end, so that it would have no element.
+    """Raise ValueError if a dilated window could step over an axis, from the padding in front to the padding behind.
 
-    PyTorch gives such a window a place that there is not. Kernels call it, too.
+    PyTorch returns an index out of range for such a window. The kernels call it, too.
     """
     for length, pad, step in zip(sizes, padding, dilation, strict=True):
         if isinstance(length, int) and pad and length < step:
-            raise ValueError(f"a window whose steps are {step} long may see none of {length} elements behind a padding of {pad}")
+            raise ValueError(f"with dilation {step} and padding {pad}, a window may contain none of {length} elements")
 
 
 @operator(
@@ -59,7 +59,7 @@ def require_seen(sizes, padding, dilation) -> None:
         Rejects("a window of 3 does not fit into 2", x=(1, 1, 2, 2), size=(3, 3), stride=(1, 1)),
         Rejects("a window of 3 does not fit into 2", x=(1, 1, 2, 2), size=(2, 2), stride=(1, 1), dilation=(2, 1)),
         Rejects("a window of 0 does not fit into 2", x=(1, 1, 2, 2), size=(0, 1), stride=(1, 1)),
-        Rejects("may see none of 1 elements", x=(1, 1, 1, 3), size=(2, 2), stride=(1, 1), dilation=(2, 1), padding=(1, 0)),
+        Rejects("may contain none of 1 elements", x=(1, 1, 1, 3), size=(2, 2), stride=(1, 1), dilation=(2, 1), padding=(1, 0)),
         Rejects("x has the size 0, where c is at least 1", x=(1, 0, 2, 2), size=(1, 1), stride=(1, 1)),
     ],
 )
@@ -72,9 +72,9 @@ def max_pool2d(
     dilation: tuple[int, ...] = (1, 1),
     ceil_mode: bool = False,
 ):
-    """The largest value in each window of each channel; ``index`` is where it stood, for the gradient.
+    """Max pooling: the largest value in each window of each channel; ``index`` is its flat position, for the gradient.
 
-    With ``ceil_mode``, a last window that reaches beyond the end counts too.
+    With ``ceil_mode``, a last window that extends beyond the end counts too.
     """
     require_seen(x.shape[2:], padding, dilation)
     return torch.nn.functional.max_pool2d(x, size, stride, padding, dilation, ceil_mode, return_indices=True)
@@ -85,15 +85,15 @@ max_pool2d.infer_shape(pooled_shapes)
 
 @max_pool2d.gradient("x", checks_values=True)
 def max_pool2d_dx(index, dy, x_shape, *, size, stride, padding, dilation=(1, 1), ceil_mode=False):
-    """Each window's gradient goes to where its largest value stood, which must be a place of the image: 0 to ``h w - 1``."""
+    """The gradient of each window, added at the position of its maximum. Positions must be from 0 to ``h w - 1``."""
     index = require_places(index, x_shape[2:])
     return max_pool2d_dx_unchecked(index, dy, x_shape, size=size, stride=stride, padding=padding, dilation=dilation, ceil_mode=ceil_mode)
 
 
 @unchecked(max_pool2d_dx, "index", like="x_shape")
 def max_pool2d_dx_unchecked(index, dy, x_shape, *, size, stride, padding, dilation=(1, 1), ceil_mode=False):
-    """PyTorch writes wherever an index says."""
-    like_x = empty_as(dy, x_shape, last=is_channels_last(index))  # of which PyTorch reads the shape and the format
+    """`max_pool2d_dx` without the check of ``index``: PyTorch writes to any position, even out of bounds."""
+    like_x = empty_as(dy, x_shape, last=is_channels_last(index))  # PyTorch reads its shape and format only
     dy = in_format_of(dy, index)
     return _max_pool_backward(dy, like_x, size, stride, padding, dilation, ceil_mode, index)
 
@@ -125,9 +125,9 @@ def average_pool2d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ):
-    """The mean of each window of each channel; padding counts as zeros, or not at all.
+    """Average pooling: the mean of each window of each channel. Without ``count_include_pad``, padding is left out of the mean.
 
-    With ``ceil_mode``, a last window that reaches beyond the end counts too, as the mean of what it has.
+    With ``ceil_mode``, a last window that extends beyond the end counts too, as the mean of its elements.
     """
     return torch.nn.functional.avg_pool2d(x, size, stride, padding, ceil_mode, count_include_pad)
 
@@ -137,7 +137,7 @@ average_pool2d.infer_shape(pooled_shape)
 
 @average_pool2d.gradient("x")
 def average_pool2d_dx(dy, x_shape, *, size, stride, padding, ceil_mode=False, count_include_pad=True):
-    like_x = empty_as(dy, x_shape, last=is_channels_last(dy))  # of which PyTorch reads the shape and the format
+    like_x = empty_as(dy, x_shape, last=is_channels_last(dy))  # PyTorch reads its shape and format only
     return _average_pool_backward(dy, like_x, size, stride, padding, ceil_mode, count_include_pad, None)
 
 
@@ -151,13 +151,13 @@ def average_pool2d_dx(dy, x_shape, *, size, stride, padding, ceil_mode=False, co
     ],
 )
 def global_average_pool2d(x):
-    """The mean of each channel of each image. The mean of nothing is NaN."""
+    """The mean of each channel of each image; NaN if an image is empty."""
     return torch.mean(x, (-2, -1))
 
 
 @global_average_pool2d.gradient("x")
 def global_average_pool2d_dx(dy, x_shape):
-    """Each pixel's share: channels last where images are, as convolutions will ask for it."""
+    """The gradient of each pixel. It is channels last if images are, which the next convolution needs."""
     return dense(channels_last(share_of(dy, x_shape).expand(x_shape)))
 
 

@@ -1,4 +1,4 @@
-"""Pooling along one axis, of signals, and along three, of volumes: as `pooling` has it along two."""
+"""Pooling along one axis (signals) and three (volumes), with the rules of `pooling` along two."""
 
 import torch
 
@@ -27,7 +27,7 @@ _backward2d, _backward3d = torch.ops.aten.avg_pool2d_backward.default, torch.ops
     ],
 )
 def max_pool1d(x, *, size: Numbers, stride: Numbers, padding: Numbers = (0,), dilation: Numbers = (1,), ceil_mode: bool = False):
-    """`max_pool2d` along one axis."""
+    """1D max pooling; see `max_pool2d`."""
     require_seen(x.shape[2:], padding, dilation)
     return torch.nn.functional.max_pool1d(x, size, stride, padding, dilation, ceil_mode, return_indices=True)
 
@@ -42,7 +42,7 @@ def max_pool1d(x, *, size: Numbers, stride: Numbers, padding: Numbers = (0,), di
     ],
 )
 def max_pool3d(x, *, size: Numbers, stride: Numbers, padding: Numbers = (0, 0, 0), dilation: Numbers = (1, 1, 1), ceil_mode: bool = False):
-    """`max_pool2d` along three axes; ``index`` counts the places of a volume."""
+    """3D max pooling; see `max_pool2d`. ``index`` is a flat position in the volume."""
     require_seen(x.shape[2:], padding, dilation)
     return torch.nn.functional.max_pool3d(x, size, stride, padding, dilation, ceil_mode, return_indices=True)
 
@@ -62,13 +62,13 @@ for _pool in (max_pool1d, max_pool3d):
     ],
 )
 def average_pool1d(x, *, size: Numbers, stride: Numbers, padding: Numbers = (0,), ceil_mode: bool = False, count_include_pad: bool = True):
-    """`average_pool2d` along one axis."""
+    """1D average pooling; see `average_pool2d`."""
     return torch.nn.functional.avg_pool1d(x, size, stride, padding, ceil_mode, count_include_pad)
 
 
 @average_pool1d.gradient("x")
 def average_pool1d_dx(dy, x_shape, *, size, stride, padding, ceil_mode, count_include_pad):
-    like_x = dy.new_empty(x_shape).unsqueeze(2)  # of which PyTorch reads the shape
+    like_x = dy.new_empty(x_shape).unsqueeze(2)  # PyTorch reads its shape only
     size, stride, padding = (1, *size), (1, *stride), (0, *padding)
     return _backward2d(dy.unsqueeze(2), like_x, size, stride, padding, ceil_mode, count_include_pad, None).squeeze(2)
 
@@ -86,9 +86,9 @@ def average_pool1d_dx(dy, x_shape, *, size, stride, padding, ceil_mode, count_in
 def average_pool3d(
     x, *, size: Numbers, stride: Numbers, padding: Numbers = (0, 0, 0), ceil_mode: bool = False, count_include_pad: bool = True
 ):
-    """`average_pool2d` along three axes."""
+    """3D average pooling; see `average_pool2d`."""
     y = torch.nn.functional.avg_pool3d(at_least_single(x), size, stride, padding, ceil_mode, count_include_pad)
-    return y.to(x.dtype)  # no variant is derived: PyTorch writes into an `out` that has gaps as if it had none
+    return y.to(x.dtype)  # no variant is derived: PyTorch ignores the strides of `out`
 
 
 @average_pool3d.gradient("x")
@@ -103,7 +103,7 @@ average_pool1d.infer_shape(pooled_shape)
 
 @average_pool3d.infer_shape
 def average_pooled_shape(x, **windows):
-    """The shape of `average_pool2d`; PyTorch's windows along three axes must fit without the padding."""
+    """Return the shape of `average_pool2d`. Along three axes, PyTorch's windows must fit without the padding."""
     shape = pooled_shape(x, **windows)
     for length, window in zip(x.shape[2:], windows["size"], strict=True):
         if isinstance(length, int) and length < window:

@@ -1,4 +1,4 @@
-"""Powers, element by element, with broadcasting. Those to a fixed power that have an operator of their own are in `op/unary.py`."""
+"""Elementwise powers, with broadcasting. Fixed powers that have an operator of their own are in `op/unary.py`."""
 
 import torch
 
@@ -27,18 +27,18 @@ __all__ = ["power"]
     ],
 )
 def power(x, y):
-    """``x`` to the power ``y``. Integers drop the fraction of a power that is below 0, and are no number above 0 to it."""
+    """``x`` to the power ``y``. For integers and a negative power, the result is truncated, and 0 for a base of 0."""
     return torch.pow(x, y)
 
 
 def _power_below(x, y):
-    """``x`` to the power ``y - 1``; 1 where ``y`` is 0, so that 0 times it is 0."""
+    """Return ``x`` to the power ``y - 1``, or 1 if ``y`` is 0, so that the product with ``y`` is 0."""
     zero = number_like(0.0, y)
     return power(x, where(equal(y, zero), zero, subtract(y, number_like(1.0, y))))
 
 
-def _not_below(y):
-    """Where a power is a real number that is not below 0."""
+def _is_not_negative(y):
+    """Return whether a power is a real number and not negative."""
     if not y.dtype.is_complex:
         return greater_equal(y, number_like(0.0, y))
     a, b = real(y), imag(y)
@@ -46,9 +46,9 @@ def _not_below(y):
 
 
 def _log_of_base(x, y):
-    """The logarithm of ``x``; 0 where ``x`` is 0 and ``y`` is not below it, for nothing changes with ``y`` there."""
+    """Return ``log(x)``, or 0 if ``x`` is 0 and ``y`` is not negative: the power then does not depend on ``y``."""
     zero = number_like(0.0, x)
-    still = logical_and(equal(x, zero), _not_below(y))
+    still = logical_and(equal(x, zero), _is_not_negative(y))
     return log(where(still, number_like(1.0, x), x))
 
 

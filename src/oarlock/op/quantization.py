@@ -1,4 +1,4 @@
-"""Integers of 8 bits in place of floats, with scales, for inference: q = round(x / scale), from -127 to 127."""
+"""Quantization to int8 with scales, for inference: q = round(x / scale), from -127 to 127."""
 
 import torch
 
@@ -23,9 +23,9 @@ __all__ = ["dequantize", "linear_int8", "quantize_rows"]
     ],
 )
 def quantize_rows(x):
-    """Integers and a scale for each row: ``scale = max(abs(x)) / 127``, and ``q = round(x / scale)``, from -127 to 127.
+    """Quantize each row to int8, with a scale of its own: ``scale = max(abs(x)) / 127``, ``q = round(x / scale)``.
 
-    A scale is at least the least normal number, in float16 the least of all. It has no gradient: it is for inference.
+    A scale is at least the smallest normal number, in float16 the smallest positive number. There is no gradient: it is for inference.
     """
     scale = torch.amax(torch.abs(x), -1, keepdim=True).div_(127.0).clamp_min_(least_scale(x.dtype))
     return rounded(x, scale), scale.squeeze(-1)
@@ -39,12 +39,12 @@ def quantize_rows(x):
     ],
 )
 def linear_int8(q, scale, w, w_scale, bias=None):
-    """Rows times a matrix, both quantised: ``out = (q @ w) * scale * w_scale + bias``, the product exact in int32.
+    """A quantized linear layer, ``out = (q @ w) * scale * w_scale + bias``, whose product is exact in int32.
 
-    ``scale`` is that of each row, ``w_scale`` that of each column (Jacob et al., 2018; Dettmers et al., 2022). It is
-    exact for up to 133,000 columns of ``q``, and has no gradient: it is for inference.
+    ``scale`` is per row, ``w_scale`` per column (Jacob et al., 2018; Dettmers et al., 2022). The product is exact for up to 133,000 columns
+    of ``q``. There is no gradient: it is for inference.
     """
-    wide = at_least_single(scale)  # sums of a few thousand products are too large for float16
+    wide = at_least_single(scale)  # sums of a few thousand products overflow float16
     sums = multiply_int8(as_rows(q), w).to(wide.dtype).mul_(wide.reshape(-1, 1))
     w_scale = at_least_single(w_scale)
     out = sums.mul_(w_scale) if bias is None else torch.addcmul(at_least_single(bias), sums, w_scale)
@@ -61,9 +61,9 @@ def linear_int8(q, scale, w, w_scale, bias=None):
     ],
 )
 def dequantize(q, scale, *, axis: int = -1):
-    """The floats that integers stand for: ``x = q * scale``, with a scale for each index along ``axis``.
+    """The floats that quantized integers represent: ``x = q * scale``, with a scale for each index along ``axis``.
 
-    It has no gradient: it is for inference.
+    There is no gradient: it is for inference.
     """
     shape = [1] * q.dim()
     shape[axis] = -1
@@ -75,4 +75,4 @@ def dequantize_shapes(q, scale, *, axis):
     require_axis(q.shape, axis, "q")
     size, scales = q.shape[axis], scale.shape[0]
     if size != scales and isinstance(size, int) and isinstance(scales, int):
-        raise ShapeError(f"{scales} scales are given, where q has {size} along axis {axis}")
+        raise ShapeError(f"{scales} scales are given, but q has {size} along axis {axis}")

@@ -1,4 +1,4 @@
-"""Operators that draw random numbers. What they draw follows from the program's seed, the op and the step alone."""
+"""Random number operators. Their results depend only on the program's seed, the op and the step."""
 
 import math
 
@@ -28,17 +28,17 @@ __all__ = ["bernoulli", "dropout", "random_normal", "random_normal_like", "rando
         Case(x=[1.0, 2.0], rate=0.5, y=[1.0, 2.0], mask=[1.0, 1.0]),
         Case(x=[1.0, 2.0], first_row=2, rate=0.5, y=[1.0, 2.0], mask=[1.0, 1.0]),
         GradCheck(x=(3, 4), rate=0.25),
-        Rejects("rate is a share from 0 to 1, not 1.5", x=(2,), rate=1.5),
+        Rejects("rate must be from 0 to 1, not 1.5", x=(2,), rate=1.5),
     ],
 )
 def dropout(context, x, *, rate: float = 0.5, first_row: int = 0, random_id: int):
-    """In training, zero each element with probability ``rate`` and divide the others by ``1 - rate``; else ``y = x``.
+    """In training, zero each element with probability ``rate`` and divide the others by ``1 - rate``; otherwise ``y = x``.
 
-    Which elements are dropped follows from the program's seed, the op and the step alone (Srivastava et al., 2014). Where the rows of
-    ``x`` are those of a batch from the ``first_row`` on, they are dropped as they are in the batch.
+    The dropped elements depend only on the program's seed, the op and the step (Srivastava et al., 2014). If ``x`` has the rows of a batch
+    from ``first_row`` on, the same elements are dropped as in the whole batch.
     """
     if not 0.0 <= rate <= 1.0:
-        raise ValueError(_no_share(rate))
+        raise ValueError(_rate_error(rate))
     if not context.training:
         return x, torch.ones_like(x)
     mask = (_drawn(context, x.shape, random_id, first_row) >= rate).to(x.dtype).div_(1.0 - rate) if rate < 1.0 else torch.zeros_like(x)
@@ -46,19 +46,19 @@ def dropout(context, x, *, rate: float = 0.5, first_row: int = 0, random_id: int
 
 
 def _drawn(context, shape, random_id: int, first_row: int):
-    """Numbers in [0, 1) for rows of which so many go before."""
+    """Return uniform numbers in [0, 1) for the rows from ``first_row`` on."""
     return context.uniform(shape, random_id, start=first_row * math.prod(shape[1:]))
 
 
 @dropout.infer_shape
 def dropout_shapes(x, *, rate, first_row, random_id):
     if not 0.0 <= rate <= 1.0:
-        raise ArgumentError(_no_share(rate))
+        raise ArgumentError(_rate_error(rate))
     return x.shape, x.shape
 
 
-def _no_share(rate: float) -> str:
-    return f"rate is a share from 0 to 1, not {rate}"
+def _rate_error(rate: float) -> str:
+    return f"rate must be from 0 to 1, not {rate}"
 
 
 @dropout.gradient("x")
@@ -77,13 +77,13 @@ dropout_dx.no_gradient("mask")
     variable_attributes=("shape",),
     cases=[
         Case(shape=(2,), low=1.5, high=1.5, dtype="float64", y=[1.5, 1.5]),
-        Rejects("n is no number", shape=("n", 2)),
+        Rejects("n is not a number", shape=("n", 2)),
         Rejects("random numbers are floats, not int64", shape=(2,), dtype="int64"),
-        Rejects("low is 1.0, where high is 0.0", shape=(2,), low=1.0, high=0.0),
+        Rejects("low and high must be finite and ascending, not 1.0 and 0.0", shape=(2,), low=1.0, high=0.0),
     ],
 )
 def random_uniform(context, *, shape: Sizes, low: float = 0.0, high: float = 1.0, dtype: DType = DType.FLOAT32, random_id: int):
-    """Numbers of ``shape``, each as likely as any other from ``low`` on and below ``high``, which rounding may give."""
+    """Uniform random numbers of ``shape``, from ``low`` to below ``high``; rounding may return ``high`` itself."""
     return _within(context.uniform(shape, random_id), low, high, dtype)
 
 
@@ -92,10 +92,10 @@ def _within(drawn, low: float, high: float, dtype: DType):
 
 
 def _require_range(low: float, high: float, dtype: DType) -> None:
-    """Raises ArgumentError for what is no range of floats."""
+    """Raise ArgumentError unless ``low`` to ``high`` is a range of floats."""
     _require_float(dtype)
     if not -math.inf < low <= high < math.inf:
-        raise ArgumentError(f"low is {low}, where high is {high}")
+        raise ArgumentError(f"low and high must be finite and ascending, not {low} and {high}")
 
 
 def _require_float(dtype: DType) -> None:
@@ -117,7 +117,7 @@ def random_uniform_shape(*, shape, low, high, dtype, random_id):
     cases=[
         Case(like=[[0.0, 0.0]], low=1.5, high=1.5, dtype="float64", y=[[1.5, 1.5]]),
         Rejects("random numbers are floats, not bool", like=(2,), dtype="bool"),
-        Rejects("low is 1.0, where high is 0.0", like=(2,), low=1.0, high=0.0),
+        Rejects("low and high must be finite and ascending, not 1.0 and 0.0", like=(2,), low=1.0, high=0.0),
     ],
 )
 def random_uniform_like(
@@ -130,7 +130,7 @@ def random_uniform_like(
     first_row: int = 0,
     random_id: int,
 ):
-    """The draw of `random_uniform`, of the shape of ``like``, which is not kept alive. ``first_row`` is that of `dropout`."""
+    """`random_uniform` of the shape of ``like``, which is not kept alive. ``first_row`` is as in `dropout`."""
     return _within(_drawn(context, like, random_id, first_row), low, high, dtype)
 
 
@@ -143,12 +143,12 @@ random_uniform_like.check_shapes(lambda like, *, low, high, dtype, first_row, ra
     variable_attributes=("shape",),
     cases=[
         Case(shape=(2,), mean=1.5, deviation=0.0, dtype="float64", y=[1.5, 1.5]),
-        Rejects("n is no number", shape=("n", 2)),
-        Rejects("deviation is -1.0, where it is at least 0", shape=(2,), deviation=-1.0),
+        Rejects("n is not a number", shape=("n", 2)),
+        Rejects("deviation must be at least 0, not -1.0", shape=(2,), deviation=-1.0),
     ],
 )
 def random_normal(context, *, shape: Sizes, mean: float = 0.0, deviation: float = 1.0, dtype: DType = DType.FLOAT32, random_id: int):
-    """Normal numbers of ``shape`` with a mean and a standard deviation (Box and Muller, 1958)."""
+    """Normal random numbers of ``shape``, of a mean and a standard deviation (Box and Muller, 1958)."""
     radius, angle = context.uniform((2, *shape), random_id)
     return _normal(radius, angle, mean, deviation, dtype)
 
@@ -159,10 +159,10 @@ def _normal(radius, angle, mean: float, deviation: float, dtype: DType):
 
 
 def _require_deviation(deviation: float, dtype: DType) -> None:
-    """Raises ArgumentError for what is no standard deviation of floats."""
+    """Raise ArgumentError for an invalid standard deviation or a dtype that is not a float."""
     _require_float(dtype)
     if not deviation >= 0.0:
-        raise ArgumentError(f"deviation is {deviation}, where it is at least 0")
+        raise ArgumentError(f"deviation must be at least 0, not {deviation}")
 
 
 @random_normal.infer_shape
@@ -178,7 +178,7 @@ def random_normal_shape(*, shape, mean, deviation, dtype, random_id):
     added_later=("first_row", "all_rows"),
     cases=[
         Case(like=[[0.0, 0.0]], mean=1.5, deviation=0.0, dtype="float64", y=[[1.5, 1.5]]),
-        Rejects("deviation is -1.0, where it is at least 0", like=(2,), deviation=-1.0),
+        Rejects("deviation must be at least 0, not -1.0", like=(2,), deviation=-1.0),
     ],
 )
 def random_normal_like(
@@ -192,9 +192,9 @@ def random_normal_like(
     all_rows: int = 0,
     random_id: int,
 ):
-    """The draw of `random_normal`, of the shape of ``like``, which is not kept alive.
+    """`random_normal` of the shape of ``like``, which is not kept alive.
 
-    Its rows may be those of a batch of ``all_rows``, from the ``first_row`` on.
+    Its rows may be those of a batch of ``all_rows`` from ``first_row`` on.
     """
     rows = all_rows or (like[0] if like else 1)
     radius, angle = (_drawn(context, like, random_id, before + first_row) for before in (0, rows))
@@ -214,9 +214,9 @@ random_normal_like.check_shapes(
     cases=[Case(probability=[[0.0, 1.0], [1.0, 0.0]], y=[[0.0, 1.0], [1.0, 0.0]])],
 )
 def bernoulli(context, probability, *, first_row: int = 0, random_id: int):
-    """1 with the probability that stands there, else 0; always 0 at or below 0, always 1 at or above 1.
+    """1 with the given probability, else 0: always 0 for a probability of at most 0, always 1 for at least 1.
 
-    ``first_row`` is that of `dropout`.
+    ``first_row`` is as in `dropout`.
     """
     return (_drawn(context, probability.shape, random_id, first_row) < probability).to(probability.dtype)
 

@@ -1,4 +1,4 @@
-"""The same elements elsewhere, or several times: flipped, rolled, repeated, in windows, on and beside a diagonal."""
+"""Rearrangement and repetition: flip, roll, tile, sliding windows, diagonals and triangles."""
 
 import torch
 
@@ -10,14 +10,14 @@ from oarlock.registry import Case, GradCheck, Rejects
 
 __all__ = ["diagonal", "flip", "repeat_interleave", "roll", "tile", "tril", "triu", "windows"]
 
-_MOST = 2**31  # times that something is repeated, and places that something is moved by
+_MOST = 2**31  # limit of repetitions and of shifts
 
 
 def same_shape(x, axes: tuple[int, ...]) -> Shape:
-    """The shape of ``x``. Raises ShapeError where an axis is not there, or is named twice."""
+    """Return the shape of ``x``. Raises ShapeError if an axis is missing or repeated."""
     found = [require_axis(x.shape, axis) for axis in axes]
     if len(set(found)) < len(found):
-        raise ShapeError(f"axes {axes} name one twice")
+        raise ShapeError(f"axes {axes} contain the same axis twice")
     return x.shape
 
 
@@ -27,12 +27,12 @@ def same_shape(x, axes: tuple[int, ...]) -> Shape:
         Case(x=[[1.0, 2.0], [3.0, 4.0]], axes=(0,), y=[[3.0, 4.0], [1.0, 2.0]]),
         Case(x=[[1, 2], [3, 4]], axes=(0, -1), y=[[4, 3], [2, 1]]),
         GradCheck(x=(2, 3), axes=(1,)),
-        Rejects("axes (0, -1) name one twice", x=(3,), axes=(0, -1)),
+        Rejects("axes (0, -1) contain the same axis twice", x=(3,), axes=(0, -1)),
         Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(3,), axes=(1,)),
     ],
 )
 def flip(x, *, axes: tuple[int, ...]):
-    """``x`` with the last first along each of ``axes``."""
+    """``x`` reversed along each of ``axes``."""
     return torch.flip(x, axes)
 
 
@@ -51,7 +51,7 @@ flip.gradient_programs(x=lambda dy, *, axes: flip(dy, axes=axes))
     ],
 )
 def roll(x, *, shifts: tuple[int, ...], axes: tuple[int, ...]):
-    """``x`` moved on by ``shifts`` along ``axes``; what leaves at the end comes in at the front."""
+    """``x`` shifted by ``shifts`` along ``axes``, cyclically: elements shifted out at the end return at the front."""
     return torch.roll(x, shifts, axes)
 
 
@@ -80,7 +80,7 @@ roll.gradient_programs(x=lambda dy, *, shifts, axes: roll(dy, shifts=tuple(-shif
     ],
 )
 def tile(x, *, repeats: tuple[int, ...]):
-    """``x`` as often as ``repeats`` says along each axis; where there are more of these, it has axes of size 1 in front."""
+    """``x`` repeated ``repeats`` times along each axis. If there are more repeats than axes, axes of size 1 are added in front."""
     return x.repeat(repeats)
 
 
@@ -96,7 +96,7 @@ def tiled_shape(x, *, repeats):
 
 @tile.gradient("x")
 def tile_dx(x_shape, dy, *, repeats):
-    """The sum over all copies."""
+    """The sum of ``dy`` over all copies."""
     shape = (1,) * (len(repeats) - len(x_shape)) + tuple(x_shape)
     copies = dy.reshape([size for pair in zip(repeats, shape, strict=True) for size in pair])
     return copies.sum(tuple(range(0, 2 * len(repeats), 2))).reshape(x_shape) if repeats else dy.clone()
@@ -111,11 +111,11 @@ def tile_dx(x_shape, dy, *, repeats):
         Case(x=[[1, 2]], repeats=2, axis=-1, y=[[1, 1, 2, 2]]),
         GradCheck(x=(2, 3, 2), repeats=3, axis=1),
         GradCheck(x=(2, 3), repeats=0, axis=0),
-        Rejects("repeats is -1, where it is 0 to 2147483648", x=(2,), repeats=-1, axis=0),
+        Rejects("repeats must be 0 to 2147483648, not -1", x=(2,), repeats=-1, axis=0),
     ],
 )
 def repeat_interleave(x, *, repeats: int, axis: int):
-    """Each element ``repeats`` times in a row along ``axis``."""
+    """Each element repeated ``repeats`` times in a row along ``axis``."""
     return x.repeat_interleave(repeats, dim=axis)
 
 
@@ -123,7 +123,7 @@ def repeat_interleave(x, *, repeats: int, axis: int):
 def interleaved_shape(x, *, repeats, axis):
     axis = require_axis(x.shape, axis)
     if not 0 <= repeats <= _MOST:
-        raise ShapeError(f"repeats is {repeats}, where it is 0 to {_MOST}")
+        raise ShapeError(f"repeats must be 0 to {_MOST}, not {repeats}")
     return (*x.shape[:axis], multiply(x.shape[axis], repeats), *x.shape[axis + 1 :])
 
 
@@ -149,9 +149,9 @@ def repeat_interleave_dx(x_shape, dy, *, repeats, axis):
     ],
 )
 def windows(x, *, axis: int, size: int, step: int = 1):
-    """All windows of ``size`` elements along ``axis``, every ``step``: a last axis more, and a window for each along ``axis``.
+    """Sliding windows of ``size`` elements along ``axis``, every ``step``. The elements of a window are along a new last axis.
 
-    What is left at the end is in no window. ``Tensor.unfold`` of PyTorch, ``sliding_window_view`` of NumPy.
+    Elements at the end that do not fill a window are left out. ``Tensor.unfold`` of PyTorch, ``sliding_window_view`` of NumPy.
     """
     return x.unfold(axis, size, step).contiguous()
 
@@ -166,12 +166,12 @@ def windows_shape(x, *, axis, size, step):
 
 @windows.gradient("x")
 def windows_dx(x_shape, dy, *, axis, size, step):
-    """The sum over the windows that an element is in."""
+    """The sum of ``dy`` over the windows that contain an element."""
     return torch.ops.aten.unfold_backward.default(dy, list(x_shape), axis, size, step)
 
 
 def diagonal_of(x, offset: int, axes: tuple[int, ...]):
-    """A diagonal, the last axis of a view."""
+    """Return a view of a diagonal, along a new last axis."""
     return x.diagonal(max(-_MOST, min(offset, _MOST)), *axes)
 
 
@@ -191,7 +191,7 @@ def diagonal_of(x, offset: int, axes: tuple[int, ...]):
     ],
 )
 def diagonal(x, *, offset: int = 0, axes: tuple[int, ...] = (-2, -1)):
-    """The elements ``x[i, i + offset]`` of two axes, along a new last one. Their sizes must be known, or be one."""
+    """The elements ``x[i, i + offset]`` of two axes, along a new last axis. The two sizes must be known, or equal."""
     return diagonal_of(x, offset, axes).contiguous()
 
 
@@ -207,14 +207,14 @@ def diagonal_shape(x, *, offset, axes):
     elif isinstance(rows, int) and isinstance(columns, int):
         length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     else:
-        raise ShapeError(f"how long diagonal {offset} of {rows} by {columns} is must be known")
+        raise ShapeError(f"the length of diagonal {offset} of {rows} by {columns} is not known")
     left_out = {axis % rank for axis in axes}
     return (*(size for axis, size in enumerate(x.shape) if axis not in left_out), length)
 
 
 @diagonal.gradient("x")
 def diagonal_dx(x_shape, dy, *, offset, axes):
-    """``dy`` on the diagonal, zeros beside it."""
+    """``dy`` on the diagonal, zeros elsewhere."""
     dx = dy.new_zeros(x_shape)
     diagonal_of(dx, offset, axes).copy_(dy)
     return dx
@@ -235,7 +235,7 @@ def _bounded(diagonal: int) -> int:
     ],
 )
 def tril(x, *, diagonal: int = 0):
-    """Each matrix with zeros above its ``diagonal``, of which 0 is the main one and 1 lies above it."""
+    """The lower triangle of each matrix, up to ``diagonal``: 0 is the main one, 1 the one above it. Zeros elsewhere."""
     return torch.tril(x, _bounded(diagonal))
 
 
@@ -252,7 +252,7 @@ tril.gradient_programs(x=lambda dy, *, diagonal: tril(dy, diagonal=diagonal))
     ],
 )
 def triu(x, *, diagonal: int = 0):
-    """Each matrix with zeros below its ``diagonal``, of which 0 is the main one and 1 lies above it."""
+    """The upper triangle of each matrix, from ``diagonal`` on: 0 is the main one, 1 the one above it. Zeros elsewhere."""
     return torch.triu(x, _bounded(diagonal))
 
 

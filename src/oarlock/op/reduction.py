@@ -1,4 +1,4 @@
-"""Sums and means, and the two ways between a shape and one it broadcasts to. Other reductions: `op/statistics.py`, `op/extremes.py`."""
+"""Sums, means, and broadcasting with its gradient. Other reductions are in `op/statistics.py` and `op/extremes.py`."""
 
 import math
 
@@ -13,7 +13,7 @@ __all__ = ["broadcast_to_like", "fit_to", "mean", "reduce_sum", "same_shape", "s
 
 
 def same_shape(x: Var, y: Var) -> bool:
-    """Whether two variables are known to have one shape, whatever is fed."""
+    """Return whether two variables are known to have one shape for all inputs."""
     return x.shape is not None and x.shape == y.shape
 
 
@@ -29,7 +29,7 @@ def same_shape(x: Var, y: Var) -> bool:
     ],
 )
 def sum_to_shape(x, like):
-    """Sum ``x`` to the shape of ``like``, which broadcasts to the shape of ``x``: the gradient of broadcasting."""
+    """Sum ``x`` to the shape of ``like``, which broadcasts to that of ``x``: the gradient of broadcasting."""
     return x.sum_to_size(like)
 
 
@@ -38,7 +38,7 @@ sum_to_shape.gradient_programs(x=lambda x_shape, dy: broadcast_to_like(dy, x_sha
 
 
 def fit_to(dz: Var, x: Var) -> Var:
-    """``dz`` summed to the shape of x; itself, and no op, where the shapes are known to agree."""
+    """Return ``dz`` summed to the shape of ``x``; ``dz`` itself, without an op, if the shapes are known to be equal."""
     return dz if same_shape(dz, x) else sum_to_shape(dz, x)
 
 
@@ -82,7 +82,7 @@ broadcast_to_like.gradient_programs(x=lambda x_shape, dy: sum_to_shape(dy, x_sha
     ],
 )
 def reduce_sum(x, *, axis: int | tuple[int, ...] | None = None, keepdim: bool = False):
-    """The sum over an axis, several, or everything where that is None. ``keepdim`` leaves sizes of 1. Integers wrap around."""
+    """The sum over one axis, several, or all if ``axis`` is None. ``keepdim`` keeps axes with size 1. Integers wrap around."""
     return torch.sum(x, axis, keepdim, dtype=x.dtype)
 
 
@@ -90,7 +90,7 @@ def reduce_sum(x, *, axis: int | tuple[int, ...] | None = None, keepdim: bool = 
 def reduce_sum_dx(dy, x_shape, *, axis=None, keepdim):
     if axis is None and dy.is_cpu:
         return dy.new_full(x_shape, dy.item())
-    return beside(dy, axis, keepdim).expand(x_shape).contiguous()
+    return with_axes(dy, axis, keepdim).expand(x_shape).contiguous()
 
 
 @operator(
@@ -107,7 +107,7 @@ def reduce_sum_dx(dy, x_shape, *, axis=None, keepdim):
     ],
 )
 def mean(x, *, axis: int | tuple[int, ...] | None = None, keepdim: bool = False):
-    """The mean over an axis, several, or everything where that is None. The mean of nothing is NaN."""
+    """The mean over one axis, several, or all if ``axis`` is None; NaN if there are no elements."""
     return torch.mean(x, axis, keepdim)
 
 
@@ -115,21 +115,21 @@ def mean(x, *, axis: int | tuple[int, ...] | None = None, keepdim: bool = False)
 def mean_dx(dy, x_shape, *, axis=None, keepdim):
     if axis is None and dy.is_cpu:
         return dy.new_full(x_shape, share_of(dy, x_shape))
-    return beside(dy / count_of(x_shape, axis), axis, keepdim).expand(x_shape).contiguous()
+    return with_axes(dy / count_of(x_shape, axis), axis, keepdim).expand(x_shape).contiguous()
 
 
 def share_of(dy, x_shape) -> float:
-    """The share of each element, as a number rather than a tensor. Where there are no elements, nothing reads it."""
+    """Return ``dy`` divided by the number of elements, as a number, not a tensor. Without elements, it is not used."""
     return dy.item() / (torch.Size(x_shape).numel() or 1)
 
 
 def count_of(x_shape, axis: int | tuple[int, ...] | None) -> int:
-    """How many elements a sum over these axes is of."""
+    """Return the number of elements in each sum over these axes."""
     return math.prod(x_shape[each] for each in require_axes(x_shape, axis))
 
 
-def beside(dy, axis: int | tuple[int, ...] | None, keepdim: bool):
-    """``dy`` in a shape that broadcasts to that of x."""
+def with_axes(dy, axis: int | tuple[int, ...] | None, keepdim: bool):
+    """Return ``dy`` with the reduced axes as size 1, so that it broadcasts to ``x``."""
     if axis is None or keepdim:
         return dy
     if isinstance(axis, int):

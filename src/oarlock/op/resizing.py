@@ -1,4 +1,4 @@
-"""Images in another size, and images sampled at places that are given."""
+"""Resizing of images, and sampling of images at given positions."""
 
 import torch
 
@@ -44,11 +44,11 @@ def resize(
     mode: str = "nearest",
     align_corners: bool = False,
 ):
-    """Signals, images or volumes in another size: ``size``, or ``floor(scale s)``.
+    """Resize signals, images or volumes to ``size``, or to ``floor(scale s)`` for each size ``s``.
 
-    A pixel is that of ``x`` in whose place it lies (``"nearest"``, or its middle: ``"nearest-exact"``), between two along each axis
-    (``"linear"``) or four (``"cubic"``), or the mean of all that it covers (``"area"``). ``align_corners`` puts the middles of the corner
-    pixels upon each other, not their corners.
+    A pixel is the nearest one of ``x`` (``"nearest"``, or by pixel centres ``"nearest-exact"``), interpolated between two along each axis
+    (``"linear"``) or four (``"cubic"``), or the mean of all pixels that it covers (``"area"``). ``align_corners`` aligns the centres of the
+    corner pixels instead of their outer edges.
     """
     return resized(x, size, scale, mode, align_corners)
 
@@ -76,7 +76,9 @@ def resized_shape(x, *, size=None, scale=None, mode, align_corners):
 @resize.gradient("x", sensitive_to="place")
 def resize_dx(dy, x_shape, *, size=None, scale=None, mode, align_corners):
     if scale is not None and tuple(dy.shape[2:]) != tuple(map(scaled_size, x_shape[2:], scale)):
-        raise ValueError(f"images of {list(x_shape[2:])} scaled by {scale} are not {list(dy.shape[2:])}")  # which PyTorch would read beyond
+        raise ValueError(
+            f"images of {list(x_shape[2:])} scaled by {scale} are not {list(dy.shape[2:])}"
+        )  # PyTorch would read out of bounds
     return resized_backward(dy, x_shape, scale, mode, align_corners)
 
 
@@ -100,9 +102,9 @@ _MODES, _OUTSIDE = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "refl
     ],
 )
 def grid_sample(x, grid, *, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False):
-    """The pixels of images, or volumes, at the places ``grid``: ``(x, y)`` or ``(x, y, z)``, -1 to 1 from one end of ``x`` to the other.
+    """The pixels of images or volumes at the positions ``grid``, ``(x, y)`` or ``(x, y, z)``: -1 and 1 are the ends of an axis.
 
-    What lies outside is zero, the nearest pixel (``"border"``) or mirrored (``"reflection"``). Jaderberg et al., 2015.
+    Positions outside give zero, the nearest pixel (``"border"``) or mirrored pixels (``"reflection"``). Jaderberg et al., 2015.
     """
     how = _MODES.index(mode), _OUTSIDE.index(padding_mode), align_corners
     return _sampler(x, "")(at_least_single(x), _bounded(grid, x.shape), *how).to(x.dtype)
@@ -124,9 +126,10 @@ def sampled_shape(x, grid, *, mode, padding_mode, align_corners):
 
 
 def _bounded(grid, shape):
-    """``grid`` without what no pixel is near: PyTorch counts places in 32 bits, and reads where others lead it. NaN is -1, as it says.
+    """Return ``grid`` clipped to positions near a pixel: PyTorch counts in 32 bits, and reads out of bounds for others. NaN becomes -1, as
+    in PyTorch.
 
-    Half precision, which tells few places apart and does not hold that bound, is float32 from here on.
+    Half precision becomes float32, as it cannot represent the bounds.
     """
     most = 2.0**30 / max(1, *shape[2:])
     return torch.nan_to_num(at_least_single(grid), nan=-1.0).clamp(-most, most)
@@ -146,7 +149,7 @@ def grid_sample_dx(grid, dy, x_shape, *, mode, padding_mode, align_corners):
 
 @grid_sample.gradient("grid")
 def grid_sample_dgrid(x, grid, dy, *, mode, padding_mode, align_corners):
-    """Its gradients are `grid_sample_changes`, which PyTorch does not have."""
+    """The gradient with respect to ``grid``. Its own gradients are `grid_sample_changes`, which PyTorch lacks."""
     how = _MODES.index(mode), _OUTSIDE.index(padding_mode), align_corners
     wide = at_least_single(x)
     return _sampler(x, "_backward")(at_least_single(dy), wide, _bounded(grid, x.shape), *how, [False, True])[1].to(dy.dtype)
@@ -154,7 +157,7 @@ def grid_sample_dgrid(x, grid, dy, *, mode, padding_mode, align_corners):
 
 @grid_sample_dx.gradient_program("grid")
 def grid_sample_dx_dgrid(grid, dy, ddx, *, mode, padding_mode, align_corners):
-    """The output is linear in ``x``, so that ``ddx`` is sampled in its place."""
+    """The gradient with respect to the grid: the output is linear in ``x``, so ``ddx`` is sampled in its place."""
     return grid_sample_dgrid(ddx, grid, dy, mode=mode, padding_mode=padding_mode, align_corners=align_corners)
 
 
@@ -172,9 +175,9 @@ _ONE_PLACE = {"x": [[[[1.0, 3.0]]]], "grid": [[[[0.0, 0.0]]]], "y_gradient": [[[
 def grid_sample_changes(
     x, grid, y_gradient, direction, *, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False
 ):  # fmt: skip
-    """The gradients of the gradient of `grid_sample` at the grid, times a direction, with respect to all that it reads.
+    """The derivatives of `grid_sample_dgrid`, times a direction, with respect to all of its inputs.
 
-    It has no gradient. Along an axis, where weights are linear, the gradient does not depend on the place.
+    It has no gradient. Along an axis with linear weights, the gradient does not depend on the position.
     """
     wide = at_least_single(x), _bounded(grid, x.shape), at_least_single(y_gradient), at_least_single(direction)
     found = sampling_changes(*wide, mode=mode, padding_mode=padding_mode, align_corners=align_corners)
@@ -201,6 +204,6 @@ grid_sample_dgrid.gradient_programs(
 
 grid_sample.declare_edges(
     **dict.fromkeys(
-        ("infinite", "nan"), "a place that is NaN has the slope of the border that it is held to; PyTorch's is 0 or NaN, by its kernel"
+        ("infinite", "nan"), "a NaN position is clipped to the border and has the slope there; PyTorch's is 0 or NaN, by kernel"
     )
 )

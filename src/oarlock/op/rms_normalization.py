@@ -1,4 +1,4 @@
-"""Normalization along the last axis by the root of the mean square, without a mean taken off."""
+"""RMS normalization: values divided by their root mean square along the last axis."""
 
 import torch
 
@@ -23,7 +23,7 @@ __all__ = ["rms_norm", "rms_norm_grad", "rms_norm_scale_grad"]
     ],
 )
 def rms_norm(x, scale=None, *, epsilon: float = 1e-5):
-    """``y = x * rstd * scale``, where ``rstd = 1 / sqrt(mean(x**2) + epsilon)`` along the last axis.
+    """``y = x * rstd * scale`` with ``rstd = 1 / sqrt(mean(x**2) + epsilon)``, along the last axis.
 
     Zhang and Sennrich, 2019.
     """
@@ -35,7 +35,7 @@ def rms_norm(x, scale=None, *, epsilon: float = 1e-5):
 
 @rms_norm.gradient_program("x")
 def rms_norm_dx(x, rstd, dy, scale=None, drstd=None):
-    """The gradient, and the way through the statistic, which only a gradient of a gradient takes."""
+    """The gradient with respect to ``x``; the path through the statistic occurs only in second-order gradients."""
     dx = rms_norm_grad(x, rstd, dy, scale)
     if drstd is None:
         return dx
@@ -50,7 +50,7 @@ rms_norm.gradient_programs(scale=lambda x, rstd, dy, drstd=None: rms_norm_scale_
     cases=[Case(x=[[1.0, 3.0], [0.0, 4.0]], rstd=[[1.0], [0.5]], dy=[[1.0, 5.0], [2.0, 1.0]], dscale=[1.0, 17.0])],
 )
 def rms_norm_scale_grad(x, rstd, dy):
-    """The gradient at the scale, from the gradient ``dy`` at the output of ``rms_norm``: the sum over the rows of ``dy * x * rstd``."""
+    """The gradient of `rms_norm` with respect to the scale: the sum of ``dy * x * rstd`` over the rows."""
     return _sum_of_rows(dy * (x * rstd))
 
 
@@ -70,7 +70,7 @@ rms_norm_scale_grad.gradient_programs(
     ],
 )
 def rms_norm_grad(x, rstd, dy, scale=None):
-    """The gradient at x, from the gradient ``dy`` at the output of ``rms_norm``, for a statistic that is x's.
+    """The gradient of `rms_norm` with respect to ``x``, whose statistic is ``rstd``.
 
     With ``g = dy * scale``: ``rstd * (g - x * rstd**2 * mean(g * x))``.
     """
@@ -79,15 +79,15 @@ def rms_norm_grad(x, rstd, dy, scale=None):
 
 
 def _projected(dy, of_scale, normal, rstd, scale):
-    """``rstd * (g - normal * mean(g * normal))``, where ``g = dy * scale``, ``normal = x * rstd`` and ``of_scale = dy * normal``."""
+    """Return ``rstd * (g - normal * mean(g * normal))``, with ``g = dy * scale``, ``normal = x * rstd``, ``of_scale = dy * normal``."""
     along, share = _sums(of_scale, scale)
     return torch.addcmul(dy if scale is None else dy * scale, normal, along, value=-share).mul_(rstd)
 
 
 def _sums(x, scale=None):
-    """A number for each row of ``x * scale``, and by what it is multiplied to be their mean: a sum, where the dtype holds it."""
+    """Return a number for each row of ``x * scale`` and the factor that makes it the mean: the sum, if the dtype can hold it."""
     k = x.shape[-1]
-    if x.element_size() < 4:  # whose sums may be more than there is a number for
+    if x.element_size() < 4:  # sums may overflow
         return (x if scale is None else x * scale).mean(-1, keepdim=True), 1.0
     rows = torch.Size(x.shape[:-1])
     sums = x.sum(-1, keepdim=True) if scale is None else torch.mv(x.reshape(rows.numel(), k), scale).view(*rows, 1)
@@ -95,7 +95,7 @@ def _sums(x, scale=None):
 
 
 def _sum_of_rows(x):
-    """Where there are none, zeros."""
+    """Return the sum over the rows; zeros if there are none."""
     return x.reshape(torch.Size(x.shape[:-1]).numel(), x.shape[-1]).sum(0)
 
 
@@ -105,7 +105,7 @@ def _weighed(dy, scale):
 
 @rms_norm_grad.gradient_program("dy")
 def rms_norm_grad_ddy(x, rstd, ddx, scale=None):
-    """The gradient is symmetric in ``g`` and what it is contracted with."""
+    """The second-order gradient with respect to ``dy``: the gradient is symmetric in ``g`` and the direction."""
     return _weighed(rms_norm_grad(x, rstd, ddx), scale)
 
 
@@ -129,12 +129,12 @@ def rms_norm_grad_drstd(x, rstd, dy, ddx, scale=None):
 
 @fused_backward(rms_norm_grad, rms_norm_scale_grad)
 def rms_norm_backward(x, rstd, dy, scale=None):
-    """Both gradients, with little memory beside them."""
+    """Both gradients, with little extra memory."""
     normal = x * rstd
     of_scale = dy * normal
     return _projected(dy, of_scale, normal, rstd, scale), _sum_of_rows(of_scale)
 
 
 rms_norm_grad.declare_edges(
-    infinite="terms are multiplied and added in another order than PyTorch's: infinity times 0, and infinity less infinity, are NaN"
+    infinite="products and sums are in another order than PyTorch's: infinity times 0, and infinity minus infinity, are NaN"
 )

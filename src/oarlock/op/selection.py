@@ -1,4 +1,4 @@
-"""The largest elements, and where they stand; and back from a place to a row that marks it."""
+"""The largest elements and their indices, and one-hot rows."""
 
 import torch
 
@@ -20,7 +20,7 @@ __all__ = ["argmax", "one_hot", "reduce_max", "top_k"]
     ],
 )
 def argmax(x, *, axis: int = -1, keepdim: bool = False):
-    """Where along ``axis`` the largest element stands, the first of equal ones. ``keepdim`` leaves a size of 1 behind."""
+    """The index of the largest element along ``axis``, the first on ties. ``keepdim`` keeps the axis with size 1."""
     return torch.argmax(x, dim=axis, keepdim=keepdim)
 
 
@@ -41,15 +41,15 @@ def argmax(x, *, axis: int = -1, keepdim: bool = False):
     ],
 )
 def reduce_max(x, *, axis: int | None = None, keepdim: bool = False):
-    """The largest element along ``axis``, of all where it is None; its gradient goes to the first of equal ones.
+    """The largest element along ``axis``, or of all if it is None. On ties the gradient goes to the first.
 
-    ``index`` is where it stood, for the gradient. ``keepdim`` leaves a size of 1 behind.
+    ``index`` is its index, for the gradient. ``keepdim`` keeps the axis with size 1.
     """
     return find_along(torch.argmax, x, axis, keepdim)
 
 
 def find_along(place, x, axis: int | None, keepdim: bool):
-    """The element along ``axis``, or of all, at the place that ``place`` finds, and that place."""
+    """Return the element along ``axis``, or of all, at the index that ``place`` returns, and that index."""
     if axis is not None:
         index = place(x, dim=axis, keepdim=True)
         y = x.gather(axis, index)
@@ -62,7 +62,7 @@ def find_along(place, x, axis: int | None, keepdim: bool):
 
 @reduce_max.gradient("x", axis_attribute="axis")
 def reduce_max_dx(index, dy, x_shape, *, axis=None, keepdim):
-    """``dy`` where the largest elements stood, zeros elsewhere."""
+    """``dy`` at the indices of the largest elements, zeros elsewhere."""
     if axis is None:
         return dy.new_zeros(x_shape).reshape(-1).scatter(0, index.reshape(1), dy.reshape(1)).reshape(x_shape)
     if not keepdim:
@@ -90,15 +90,15 @@ def reduce_max_dx_ddy(index, ddx, *, axis=None, keepdim):
         GradCheck(x=(2, 4), k=2),
         GradCheck(x=(3, 2, 2), k=2, axis=-3, largest=False),
         GradCheck(x=(3,), k=3),
-        Rejects("k is 4, where the last axis has 3", x=(2, 3), k=4),
-        Rejects("k is 3, where axis 0 has 2", x=(2, 3), k=3, axis=0),
+        Rejects("k is 4, but the last axis has 3", x=(2, 3), k=4),
+        Rejects("k is 3, but axis 0 has 2", x=(2, 3), k=3, axis=0),
         Rejects("k is -1, where a size is at least 0", x=(2, 3), k=-1),
     ],
 )
 def top_k(x, *, k: int, axis: int | None = None, largest: bool | None = None):
-    """The ``k`` largest elements along ``axis``, the last where that is None, falling, and where they stand.
+    """The ``k`` largest elements along ``axis`` (default: the last), descending, and their indices.
 
-    Of equal ones, which is first is not said. With ``largest=False`` they are the smallest, rising.
+    With ``largest=False``, the smallest, ascending. The order of ties is unspecified.
     """
     top_shapes(x, k=k, axis=axis)
     return tuple(torch.topk(x, k, -1 if axis is None else axis, largest is not False))
@@ -108,13 +108,13 @@ def top_k(x, *, k: int, axis: int | None = None, largest: bool | None = None):
 def top_shapes(x, *, k, axis=None, largest=None):
     at = require_axis(x.shape, -1 if axis is None else axis)
     where = "the last axis" if axis is None else f"axis {axis}"
-    require_at_most(k, x.shape[at], "k is {}, where {} has {}", k, where, x.shape[at])
+    require_at_most(k, x.shape[at], "k is {}, but {} has {}", k, where, x.shape[at])
     return [(*x.shape[:at], require_size("k", k), *x.shape[at + 1 :])] * 2
 
 
 @top_k.gradient("x", axis_attribute="axis=-1")
 def top_k_dx(indices, dvalues, x_shape, *, axis=None):
-    """``dvalues`` where the values stood, zeros elsewhere."""
+    """``dvalues`` at the indices of the values, zeros elsewhere."""
     return dvalues.new_zeros(x_shape).scatter(-1 if axis is None else axis, indices, dvalues)
 
 
@@ -136,7 +136,7 @@ def top_k_dx_ddvalues(indices, dvalues_shape, ddx, *, axis=None):
     ],
 )
 def one_hot(ids, *, depth: int):
-    """A row of ``depth`` numbers for each id: 1 at the id, else 0. An id that is not one of 0 to ``depth - 1`` fails."""
+    """A row of ``depth`` numbers for each id: 1 at the id, else 0. An id outside of 0 to ``depth - 1`` raises KernelError."""
     wrong = (ids < 0) | (ids >= depth)
     if wrong.any():
         raise ValueError(f"id {int(ids[wrong][0])} is not one of 0 to {depth - 1}")

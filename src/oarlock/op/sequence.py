@@ -1,7 +1,7 @@
-"""Sequences of any lengths: the elements of all of them one after another, ``[t ...d]``, and where they are cut, ``int64[n+1]``.
+"""Variable-length sequences: their concatenated elements, ``[t ...d]``, and row splits, ``int64[n+1]``.
 
-What is computed of each sequence: its sum, mean, largest, first or last element, its softmax. ``op/sequence_layout.py`` has
-what only moves elements. Row splits begin with 0, never fall, and end at ``t``; any that do not are refused when the op runs.
+The operators reduce each sequence to its sum, mean, largest, first or last element, or normalize it by a softmax. ``op/sequence_layout.py``
+has operators that only move elements. Row splits begin with 0, never decrease, and end at ``t``; others raise KernelError.
 """
 
 import torch
@@ -28,7 +28,7 @@ __all__ = [
 
 @operator("splits: int64[n+1] -> y: int64[n]", cases=[Case(splits=[0, 2, 2, 3], y=[2, 0, 1]), Case(splits=[0], y=[])])
 def sequence_lengths(splits):
-    """How many elements each sequence has."""
+    """The number of elements of each sequence."""
     return splits.diff()
 
 
@@ -48,7 +48,7 @@ def sequence_lengths(splits):
     ],
 )
 def sequence_sum(x, splits):
-    """The sum of each sequence, 0 where it is empty."""
+    """The sum of each sequence; 0 for an empty one."""
     return sum_each(x, owners(splits, len(x)), len(splits) - 1)
 
 
@@ -69,7 +69,7 @@ sequence_sum.gradient_programs(x=lambda x_shape, splits, dy: sequence_expand(dy,
     ],
 )
 def sequence_expand(x, splits, like):
-    """Row i of ``x`` for every element of sequence i; ``like`` has an element for each. The opposite of ``sequence_sum``."""
+    """Row i of ``x`` for every element of sequence i; ``like`` has a row per element. The transpose of ``sequence_sum``."""
     require_counted("x", len(x), len(splits) - 1)
     return x.index_select(0, owners(splits, like[0]))
 
@@ -95,7 +95,7 @@ sequence_expand.gradient_programs(x=lambda splits, dy: sequence_sum(dy, splits))
     ],
 )
 def sequence_mean(x, splits):
-    """The mean of each sequence, 0 where it is empty."""
+    """The mean of each sequence; 0 for an empty one."""
     own = owners(splits, len(x))
     return sum_each(x, own, len(splits) - 1) / divisors(splits, x)
 
@@ -118,7 +118,7 @@ def sequence_mean_dx(splits, dy, x_shape):
     ],
 )
 def sequence_max(x, splits):
-    """The largest value of each sequence, 0 where it is empty. The gradient goes to the first of equal ones, ``at``, -1 for none."""
+    """The largest value of each sequence; 0 for an empty one. The gradient goes to ``at``, the first on ties, -1 for none."""
     own = owners(splits, len(x)).reshape(-1, *[1] * (x.ndim - 1)).expand_as(x)
     shape = (len(splits) - 1, *x.shape[1:])
     top = x.new_zeros(shape).scatter_reduce(0, own, x.detach(), "amax", include_self=False)
@@ -151,7 +151,7 @@ def sequence_max_dx_ddy(at, ddx):
     ],
 )
 def sequence_first(x, splits):
-    """The first element of each sequence; zeros where it is empty."""
+    """The first element of each sequence; zeros for an empty one."""
     return take_at(x, ends_of(splits, x.shape, last=False))
 
 
@@ -172,7 +172,7 @@ def sequence_first_dx(splits, dy, x_shape):
     ],
 )
 def sequence_last(x, splits):
-    """The last element of each sequence; zeros where it is empty."""
+    """The last element of each sequence; zeros for an empty one."""
     return take_at(x, ends_of(splits, x.shape, last=True))
 
 
@@ -181,7 +181,7 @@ def sequence_last_dx(splits, dy, x_shape):
     return put_at(dy, ends_of(splits, x_shape, last=True), x_shape)
 
 
-# Every element, weighed by the others of its sequence
+# Normalization of each sequence
 
 
 @operator(
@@ -194,7 +194,7 @@ def sequence_last_dx(splits, dy, x_shape):
     ],
 )
 def sequence_softmax(x, splits):
-    """``exp(x)`` divided by its sum over the sequence, computed stably."""
+    """The softmax of each sequence: ``exp(x)`` divided by its sum over the sequence, computed stably."""
     own = owners(splits, len(x))
     shape = (len(splits) - 1, *x.shape[1:])
     index = own.reshape(-1, *[1] * (x.ndim - 1)).expand_as(x)

@@ -1,4 +1,4 @@
-"""Sequences of any lengths laid out in other ways: joined one by one and taken apart, padded to one length and cut again."""
+"""Layouts of variable-length sequences: joined and split, padded to one length and unpadded, selected."""
 
 import torch
 
@@ -36,7 +36,7 @@ def _require_pairs(xs: list[TensorType], splits: list[TensorType]) -> None:
     ],
 )
 def sequence_concat(xs, splits):
-    """Sequence i of the result is sequence i of each of ``xs``, one after another; ``y_splits`` says where they are cut."""
+    """Sequence i of the result is the concatenation of sequence i of all ``xs``; ``y_splits`` are its row splits."""
     return join(xs, splits), torch.stack(splits).sum(0)
 
 
@@ -63,11 +63,11 @@ sequence_concat.gradient_programs(xs=lambda xs_shape, splits, dy: sequence_split
         GradCheck(y=(7, 2), splits=[[0, 2, 2, 3], [0, 0, 3, 4]], like=[(3, 1), (4, 1)]),
         GradCheck(y=(2,), splits=[[0, 0], [0, 2]], like=[(0,), (2,)]),
         Rejects("2 values and 1 splits are given", y=(2,), splits=[[0, 1]], like=[(1,), (1,)]),
-        Rejects("y has 3 elements, where the sequences have 2", y=(3,), splits=[[0, 2]], like=[(2,)]),
+        Rejects("y has 3 elements, but the sequences have 2", y=(3,), splits=[[0, 2]], like=[(2,)]),
     ],
 )
 def sequence_split(y, splits, like):
-    """Split the result of ``sequence_concat`` by the row splits of its parts; ``like`` has the elements of each part."""
+    """Split the result of ``sequence_concat`` by the row splits of its parts; ``like`` has a row per element of each part."""
     places = joined_places(splits, [shape[0] for shape in like])
     _require_count(y.shape, places)
     return [y.index_select(0, place) for place in places]
@@ -77,7 +77,7 @@ def sequence_split(y, splits, like):
 def sequence_split_shapes(y, splits, like):
     _require_pairs(like, splits)
     count = sum_of(item.shape[0] for item in like)
-    require_equal_numbers(y.shape[0], count, "y has {} elements, where the sequences have {}", y.shape[0], count)
+    require_equal_numbers(y.shape[0], count, "y has {} elements, but the sequences have {}", y.shape[0], count)
     return [(item.shape[0], *y.shape[1:]) for item in like]
 
 
@@ -92,7 +92,7 @@ sequence_split_dy.gradient_programs(dxs=lambda splits, dxs_shape, ddy: sequence_
 
 def _require_count(shape: torch.Size, parts: list[torch.Tensor]) -> None:
     count = sum(map(len, parts))
-    require_same(shape[0], count, "y has {} elements, where the sequences have {}", shape[0], count)
+    require_same(shape[0], count, "y has {} elements, but the sequences have {}", shape[0], count)
 
 
 # Padding
@@ -108,11 +108,11 @@ def _require_count(shape: torch.Size, parts: list[torch.Tensor]) -> None:
         Case(x=[], splits=[0, 0], y=[[]]),
         GradCheck(x=(4, 2), splits=[0, 1, 1, 4], fill=0.5),
         GradCheck(x=(0, 2), splits=[0, 0]),
-        Rejects("fill is 0.5, which int64 does not hold", x=[1], splits=[0, 1], fill=0.5),
+        Rejects("fill 0.5 cannot be represented in int64", x=[1], splits=[0, 1], fill=0.5),
     ],
 )
 def sequence_pad(x, splits, *, fill: float = 0.0):
-    """Each sequence as a row, filled up to the longest one with ``full``."""
+    """Each sequence as a row, padded to the longest one with ``fill``."""
     row, column = cells_of(splits, len(x))
     y = x.new_full((len(splits) - 1, longest_of(splits), *x.shape[1:]), fill if x.is_floating_point() else int(fill))
     return y.index_put((row, column), x)
@@ -127,7 +127,7 @@ def sequence_pad_longest(x, splits, *, fill):
 @sequence_pad.infer_shape
 def sequence_pad_shape(x, splits, *, fill):
     if not x.dtype.holds(fill):
-        raise ArgumentError(f"fill is {fill}, which {x.dtype} does not hold")
+        raise ArgumentError(f"fill {fill} cannot be represented in {x.dtype}")
     require_cut(x, splits)
     return (sequences_in(splits), "?longest", *x.shape[1:])
 
@@ -151,7 +151,7 @@ sequence_pad.gradient_programs(x=lambda x_shape, splits, dy: sequence_unpad(dy, 
     ],
 )
 def sequence_unpad(padded, splits, like):
-    """The elements of padded rows, without what fills them up; ``like`` has an element for each. The opposite of ``sequence_pad``."""
+    """The elements of padded rows, without the padding; ``like`` has a row per element. The inverse of ``sequence_pad``."""
     row, column = cells_of(splits, like[0])
     _require_rows(padded.shape, splits)
     return padded[row, column]
@@ -199,16 +199,16 @@ def _require_rows(shape: torch.Size, splits: torch.Tensor) -> None:
         Case(splits=[0, 2, 2, 5], rows=[2, 0, 1], like=[0.0] * 3, elements=[2, 3, 4, 0, 1], own_splits=[0, 3, 5, 5]),
         Case(splits=[0, 2, 2, 5], rows=[], like=[[0]] * 3, elements=[], own_splits=[0]),
         Case(splits=[0], rows=[], like=[], elements=[], own_splits=[0]),
-        Rejects("row 3 is asked for, where there are 3", splits=[0, 1, 2, 3], rows=[3], like=[0.0] * 3),
+        Rejects("row 3 is out of range: there are 3", splits=[0, 1, 2, 3], rows=[3], like=[0.0] * 3),
         Rejects("like has 2 rows, where splits cut 3 sequences", splits=[0, 1, 2, 3], rows=[1], like=(2,)),
         Rejects("row splits of 1 elements begin with 0, never fall and end at 1, unlike [0, 2, 1]", splits=[0, 2, 1], rows=[0], like=(2,)),
         Rejects("4611686018427387904 elements are more than int64 counts", splits=[0, 2**62], rows=[0, 0, 0, 0], like=(1,)),
     ],
 )
 def sequence_elements(splits, rows, like):
-    """The numbers of the elements of some sequences, one sequence after another, and the row splits of these: what ``gather`` asks for.
+    """The indices of all elements of the selected sequences, in order, for ``gather``, and the row splits of the selection.
 
-    ``rows`` are numbers of rows of ``like``, which has one for each sequence.
+    ``rows`` are row indices of ``like``, which has one row per sequence.
     """
     lengths, own_splits = _own_splits(splits, rows, like)
     total = int(own_splits[-1])
@@ -218,12 +218,12 @@ def sequence_elements(splits, rows, like):
 
 
 def _own_splits(splits: torch.Tensor, rows: torch.Tensor, like: torch.Size) -> tuple[torch.Tensor, torch.Tensor]:
-    """The lengths of some sequences, and their row splits. Raises ValueError."""
+    """Return the lengths of the selected sequences and their row splits. Raises ValueError for a row out of range."""
     count = len(splits) - 1
     require_counted("like", like[0], count)
     if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < count:
         wrong = int(rows.max()) if int(rows.max()) >= count else int(rows.min())
-        raise ValueError(f"row {wrong} is asked for, where there are {count}")
+        raise ValueError(f"row {wrong} is out of range: there are {count}")
     lengths = lengths_in(splits, int(splits[-1])).index_select(0, rows)
     own_splits = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
     if bool((own_splits[1:] < own_splits[:-1]).any()):  # the sum has wrapped around
@@ -253,5 +253,5 @@ def sequence_elements_shapes(splits, rows, like):
     ],
 )
 def sequence_splits(splits, elements):
-    """The row splits of sequences of which only some elements are left; ``elements`` are the numbers of these, ascending."""
+    """The row splits of sequences that keep only some ``elements``, given as ascending indices."""
     return torch.searchsorted(elements.contiguous(), splits.contiguous())

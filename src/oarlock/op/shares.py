@@ -1,7 +1,7 @@
-"""Operators by which each worker keeps an equal share of a tensor's elements, as of an optimizer's state [1].
+"""Operators with which each worker keeps an equal share of a tensor's elements, such as optimizer state [1].
 
-The elements stand in their order, as `reshape` has them, and the shares one after another; zeros fill up what the last ones lack. So every
-share of a tensor has one size, k = ceil(elements / workers), whatever its shape, and several tensors travel in one exchange.
+The elements are in the order of `reshape`, split into consecutive shares; the last ones are padded with zeros. So every share of a tensor
+has the size k = ceil(elements / workers), whatever its shape, and several tensors can be sent in one exchange.
 
 [1] Rajbhandari et al., 2020, "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models".
 """
@@ -26,11 +26,11 @@ __all__ = ["gather_shares", "put_share", "reduce_to_shares", "take_share"]
         Case(x=[[1.0], [2.0]], y=[1.0, 2.0]),
         Case(x=3, y=[3]),
         GradCheck(x=(2, 3)),
-        Rejects("a program is written for 1 worker or more, and workers is 0", x=(2,), workers=0),
+        Rejects("workers must be at least 1, not 0", x=(2,), workers=0),
     ],
 )
 def take_share(context, x, *, workers: int = 1):
-    """The share of this worker of the elements of ``x``, which all workers have. ``workers`` is how many there are."""
+    """The share of this worker in the elements of ``x``, which all ``workers`` have."""
     _require_as_many(context, workers)
     return share_of(x, workers, context.workers.index)
 
@@ -42,13 +42,13 @@ def take_share_shape(x, *, workers):
 
 def _size(shape: Shape, workers: int) -> Size:
     if workers < 1:
-        raise ArgumentError(f"a program is written for 1 worker or more, and workers is {workers}")
+        raise ArgumentError(f"workers must be at least 1, not {workers}")
     return floor_divide(add(product(shape), workers - 1), workers)
 
 
 def _require_as_many(context, workers: int) -> None:
     if context.workers.count != workers:
-        raise ValueError(f"the program is written for {workers} workers, and {context.workers.count} run it")
+        raise ValueError(f"the program is for {workers} workers, but this run has {context.workers.count}")
 
 
 @operator(
@@ -58,11 +58,11 @@ def _require_as_many(context, workers: int) -> None:
     cases=[
         Case(share=[1.0, 2.0], whole=[[0.0], [0.0]], y=[[1.0], [2.0]]),
         GradCheck(share=(6,), whole=(2, 3)),
-        Rejects("a share of [2] among 1 has 2 elements, and this one is [3]", share=(3,), whole=(2,)),
+        Rejects("a share of [2] among 1 has 2 elements, but this one is [3]", share=(3,), whole=(2,)),
     ],
 )
 def put_share(context, share, whole, *, workers: int = 1):
-    """The share of this worker of a tensor, with zeros where the shares of the others are: added up over the workers, it is the whole."""
+    """The share of this worker, with zeros in place of the others: summed over the workers, it is the whole tensor."""
     _require_as_many(context, workers)
     shares = share.new_zeros(workers, len(share))
     shares[context.workers.index] = share
@@ -77,7 +77,7 @@ def require_share(share, whole, *, workers):
 def _require_size(share: Shape, whole: Shape, workers: int) -> None:
     size = _size(whole, workers)
     if differ(share[0], size):
-        raise ShapeError(f"a share of {format_shape(whole)} among {workers} has {size} elements, and this one is {format_shape(share)}")
+        raise ShapeError(f"a share of {format_shape(whole)} among {workers} has {size} elements, but this one is {format_shape(share)}")
 
 
 take_share.gradient_programs(x=lambda x_shape, dy, *, workers: put_share(dy, x_shape, workers=workers))
@@ -92,11 +92,11 @@ put_share.gradient_programs(share=lambda dy, *, workers: take_share(dy, workers=
     cases=[
         Case(xs=([[1.0], [2.0]], 3.0), ys=([1.0, 2.0], [3.0])),
         GradCheck(xs=[(2, 3), ()]),
-        Rejects("a program is written for 1 worker or more, and workers is 0", xs=[(2,)], workers=0),
+        Rejects("workers must be at least 1, not 0", xs=[(2,)], workers=0),
     ],
 )
 def reduce_to_shares(context, xs, *, workers: int = 1):
-    """The share of this worker of the sum of each tensor over all workers. Several in one op are sent together."""
+    """The share of this worker in the sum of each tensor over all workers. All tensors of one op are sent together."""
     _require_as_many(context, workers)
     if not xs:
         return []
@@ -118,12 +118,12 @@ def reduce_to_shares_shapes(xs, *, workers):
     cases=[
         Case(shares=([1.0, 2.0], [3.0]), wholes=([[0.0], [0.0]], 0.0), ys=([[1.0], [2.0]], 3.0)),
         GradCheck(shares=[(6,), (1,)], wholes=[(2, 3), ()]),
-        Rejects("there are 1 shares, but 2 shapes of what they are of", shares=[(2,)], wholes=[(2,), (2,)]),
-        Rejects("a share of [2] among 1 has 2 elements, and this one is [3]", shares=[(3,)], wholes=[(2,)]),
+        Rejects("there are 1 shares, but 2 wholes", shares=[(2,)], wholes=[(2,), (2,)]),
+        Rejects("a share of [2] among 1 has 2 elements, but this one is [3]", shares=[(3,)], wholes=[(2,)]),
     ],
 )
 def gather_shares(context, shares, wholes, *, workers: int = 1):
-    """The tensors whose shares the workers have, whole, on every worker. Several in one op are sent together."""
+    """The whole tensors, on every worker, from the shares of all workers. All tensors of one op are sent together."""
     _require_as_many(context, workers)
     if not shares:
         return []
@@ -136,7 +136,7 @@ def gather_shares(context, shares, wholes, *, workers: int = 1):
 @gather_shares.infer_shape
 def gather_shares_shapes(shares, wholes, *, workers):
     if len(shares) != len(wholes):
-        raise ShapeError(f"there are {len(shares)} shares, but {len(wholes)} shapes of what they are of")
+        raise ShapeError(f"there are {len(shares)} shares, but {len(wholes)} wholes")
     for share, whole in zip(shares, wholes, strict=True):
         if share.shape is not None and whole.shape is not None:
             _require_size(share.shape, whole.shape, workers)

@@ -1,4 +1,4 @@
-"""The vectors of the largest singular value, by power iteration."""
+"""The singular vectors of the largest singular value, by power iteration."""
 
 import torch
 
@@ -14,14 +14,14 @@ __all__ = ["power_iteration"]
     sensitive_to="place",
     cases=[
         Case(x=[[2.0, 0.0], [0.0, 1.0]], u=[1.0, 0.0], next_u=[1.0, 0.0], v=[1.0, 0.0]),
-        Rejects("iterations is 0, where there is at least one", x=(2, 2), u=(2,), iterations=0),
+        Rejects("iterations must be at least 1, not 0", x=(2, 2), u=(2,), iterations=0),
     ],
 )
 def power_iteration(context, x, u, *, iterations: int = 1, epsilon: float = 1e-12):
-    """Left and right vectors of length 1 near those of the largest singular value of ``x``, the nearer the more often this was done.
+    """Approximate left and right singular vectors of the largest singular value, by power iteration (Miyato et al., 2018).
 
-    In training, ``v = x' u``, then ``u = x v``, each divided by its length, so many times; else ``u`` stays, and ``v`` is of it. A length
-    counts as no less than ``epsilon``. Neither has a gradient (Miyato et al., 2018).
+    In training, ``v = x' u`` and ``u = x v``, each normalized, are repeated ``iterations`` times; otherwise ``u`` is unchanged and ``v`` is
+    computed from it. The approximation improves with every call. Lengths are at least ``epsilon``. Neither vector has a gradient.
     """
     wide, next_u = at_least_single(x), _unit(at_least_single(u), epsilon)
     v = _unit(wide.mT @ next_u, epsilon)
@@ -40,7 +40,7 @@ def _unit(vector: torch.Tensor, epsilon: float) -> torch.Tensor:
 @power_iteration.check_shapes
 def require_iterations(x, u, *, iterations, epsilon):
     if iterations < 1:
-        raise ValueError(f"iterations is {iterations}, where there is at least one")
+        raise ValueError(f"iterations must be at least 1, not {iterations}")
 
 
 power_iteration.no_gradient("x", "u")

@@ -1,4 +1,4 @@
-"""Activations that bend smoothly: silu, mish, elu, softplus, log_sigmoid. The first of them are in `op/activation.py`."""
+"""Smooth activations: silu, mish, elu, softplus, log_sigmoid. `op/activation.py` has the most common ones."""
 
 import torch
 
@@ -17,7 +17,7 @@ aten = torch.ops.aten
 
 @operator("x: float[*b] -> y: float[*b]", sensitive_to="layout", cases=[Case(x=[0.0, 1.0], y=[0.0, 0.7310585786300049])])
 def silu(x):
-    """``y = x * sigmoid(x)`` (Elfwing, Uchibe and Doya, 2017), also called swish."""
+    """``y = x * sigmoid(x)``, also called swish (Elfwing, Uchibe and Doya, 2017)."""
     return aten.silu.default(x)
 
 
@@ -46,7 +46,9 @@ def mish_dx(x, dy):
 
 @mish_dx.gradient_program("x")
 def mish_dx_dx(x, dy, ddx):
-    """With ``t`` the tanh and ``s`` the sigmoid, the second derivative is ``(1 - t t) (2 s + x (s (1 - s) - 2 t s s))``."""
+    """``dy * ddx`` times the second derivative, ``(1 - t t) (2 s + x (s (1 - s) - 2 t s s))``, with the tanh ``t``
+    and the sigmoid ``s``.
+    """
     s, t = sigmoid(x), tanh(softplus(x))
     return dy * ddx * ((1.0 - t * t) * (2.0 * s + x * (s * (1.0 - s) - 2.0 * t * s * s)))
 
@@ -62,14 +64,16 @@ def mish_dx_dx(x, dy, ddx):
     ],
 )
 def elu(x, *, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0):
-    """``scale * x`` above 0, else ``scale * alpha * (exp(input_scale * x) - 1)`` (Clevert, Unterthiner and Hochreiter, 2015)."""
+    """``scale * x`` if ``x`` is above 0, else ``scale * alpha * (exp(input_scale * x) - 1)`` (Clevert, Unterthiner
+    and Hochreiter, 2015).
+    """
     return aten.elu.default(x, alpha=alpha, scale=scale, input_scale=input_scale)
 
 
 @elu.gradient("x", sensitive_to="layout")
 def elu_dx(x, dy, *, alpha, scale, input_scale):
     dx = aten.elu_backward.default(dy, alpha, scale, input_scale, False, x)
-    return dx  # by name: where it writes into memory with gaps, PyTorch rounds otherwise
+    return dx  # by name, so that no variant is derived: PyTorch rounds differently when it writes to strided memory
 
 
 @elu_dx.gradient_program("x")
@@ -90,7 +94,7 @@ def elu_dx_dx(x, dy, ddx, *, alpha, scale, input_scale):
     ],
 )
 def softplus(x, *, beta: float = 1.0, threshold: float = 20.0):
-    """``log(1 + exp(beta * x)) / beta``; ``x`` itself where ``beta * x`` is above the threshold."""
+    """``log(1 + exp(beta * x)) / beta``; ``x`` itself if ``beta * x`` is above the threshold."""
     return aten.softplus.default(x, beta=beta, threshold=threshold)
 
 
@@ -109,7 +113,7 @@ def softplus_dx_dx(x, dy, ddx, *, beta, threshold):
 
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, -1.0], y=[-0.6931471805599453, -1.3132616875182228])])
 def log_sigmoid(x):
-    """The logarithm of the sigmoid, computed stably."""
+    """``log(sigmoid(x))``, computed stably."""
     return torch.nn.functional.logsigmoid(x)
 
 

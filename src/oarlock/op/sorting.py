@@ -1,4 +1,4 @@
-"""Order: elements sorted, places found among sorted ones, distinct elements and how often each is there, places that are true."""
+"""Sorting, search in sorted rows, distinct elements and counts, positions of true elements."""
 
 import torch
 
@@ -28,7 +28,7 @@ __all__ = ["argwhere", "bincount", "searchsorted", "sort", "unique"]
     ],
 )
 def sort(x, *, axis: int = -1, descending: bool = False):
-    """The elements along ``axis``, rising or falling, and where they stood. Equal ones stay in their order. NaN is the largest."""
+    """The elements along ``axis`` in ascending order, or ``descending``, and their indices. The sort is stable. NaN is the largest."""
     return tuple(torch.sort(x, stable=True, dim=axis, descending=descending))
 
 
@@ -54,7 +54,9 @@ sort.gradient_programs(
     ],
 )
 def searchsorted(sorted, x, *, right: bool = False):
-    """Where in each row of ``sorted``, which rises, elements would have to be put: before equal ones, or with ``right`` behind them."""
+    """The index at which each element would be inserted into an ascending row of ``sorted``: before equal ones, or
+    after them if ``right``.
+    """
     return torch.searchsorted(sorted.contiguous(), x.contiguous(), right=right)
 
 
@@ -67,7 +69,7 @@ def searchsorted(sorted, x, *, right: bool = False):
     ],
 )
 def unique(x):
-    """The distinct elements, rising, which of them stands at each place, and how often. It has no gradient: take it through ``inverse``."""
+    """The distinct elements, ascending; the index among them of each element; their counts. It has no gradient: use ``inverse`` for it."""
     return torch.unique(x, sorted=True, return_inverse=True, return_counts=True)
 
 
@@ -87,16 +89,16 @@ told_size(unique)(lambda x: torch.unique(x).numel())
     ],
 )
 def bincount(x, *, least: int = 0):
-    """How often each number from 0 to the largest is there, or to ``least - 1`` if that is more."""
+    """The count of each number from 0 to the largest, or to ``least - 1`` if that is larger."""
     count_numbers(x, least=least)
     return torch.bincount(x.flatten(), minlength=max(0, least))
 
 
 @told_size(bincount)
 def count_numbers(x, *, least):
-    """How many numbers are counted. Raises ValueError where one is negative."""
+    """Return how many numbers are counted. Raises ValueError for a negative number."""
     if x.numel() and int(x.min()) < 0:
-        raise ValueError(f"{int(x.min())} is negative, where numbers from 0 are counted")
+        raise ValueError(f"{int(x.min())} is negative; only numbers from 0 are counted")
     return max(0, least, int(x.max()) + 1 if x.numel() else 0)
 
 
@@ -109,7 +111,7 @@ def count_numbers(x, *, least):
     ],
 )
 def argwhere(condition):
-    """Where the condition is true: a row of numbers, one for each axis, for each place, in their order."""
+    """The indices of the true elements, in order: a row per element, with one index per axis."""
     return torch.argwhere(condition)
 
 

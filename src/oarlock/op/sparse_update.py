@@ -1,9 +1,8 @@
 """Updates of the rows of a table that were looked up, as ops.
 
-The gradient of a lookup is zero in every other row. It is given as the numbers of rows and a value for each: a number that stands there
-several times stands for the sum of its values. An update takes time for these rows, however large the table is, and leaves the others as
-they are. That is what `sgd` does there. For other optimizers it is lazy: they read the rows of their state, compute what follows, and put
-these rows back.
+The gradient of a lookup is zero in all other rows, so it is given as row indices and values; values of a repeated index are summed. The
+time of an update depends on the number of these rows, not on the size of the table; other rows are unchanged. For `sgd` this is the exact
+update. For other optimizers it is lazy: they gather the rows of their state, update them, and write them back.
 """
 
 import torch
@@ -33,7 +32,7 @@ __all__ = ["coalesce", "put_rows", "sparse_sgd"]
     ],
 )
 def coalesce(rows, values):
-    """The ``distinct`` numbers among ``rows``, rising, and for each the sum of its ``values``."""
+    """The ``distinct`` indices in ``rows``, ascending, and the sum of the ``values`` of each."""
     distinct, sums = distinct_rows(rows, values)
     return (distinct, sums) if distinct is not rows else (rows.clone(), values.clone())
 
@@ -75,7 +74,7 @@ def sparse_sgd(param, rows, values, learning_rate):
     ],
 )
 def put_rows(param, rows, values):
-    """``param`` with ``values`` in the rows that ``rows`` numbers, each once: ``next[rows[i]] = values[i]``. The others stay."""
+    """``param`` with ``values`` written to the distinct rows ``rows``: ``next[rows[i]] = values[i]``. Other rows are unchanged."""
     require_rows(rows, param)
     (param,) = copies([param])
     replace_rows(param, rows, values)
@@ -83,7 +82,7 @@ def put_rows(param, rows, values):
 
 
 def require_numbered_rows(param, rows, values, learning_rate=None):
-    """Raises ShapeError where rows of a table are numbered that has none."""
+    """Raise ShapeError if rows are given for a table without rows."""
     require_numbered(rows.shape, param.shape[0], "param has 0 rows")
 
 

@@ -1,6 +1,6 @@
-"""Special functions of one number, element by element: gamma functions, those of the normal distribution, Bessel functions.
+"""Special functions of one number, elementwise: gamma functions, functions of the normal distribution, Bessel functions.
 
-Definitions and derivatives are those of the NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov.
+Definitions and derivatives follow the NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov.
 """
 
 import math
@@ -27,7 +27,7 @@ _HALVES = (torch.float16, torch.bfloat16)
 
 
 def widely(function, x):
-    """``function`` of ``x``, in float32 where PyTorch does not have it in half precision."""
+    """Return ``function(x)``, computed in float32 for half precision, for which PyTorch lacks the function."""
     return function(x.float()).to(x.dtype) if x.dtype in _HALVES else function(x)
 
 
@@ -36,7 +36,7 @@ def widely(function, x):
     cases=[Case(x=[1.0, 4.0, 0.5], y=[0.0, math.log(6.0), math.log(math.pi) / 2]), GradCheck(low=0.5, high=3.0)],
 )
 def lgamma(x):
-    """The logarithm of ``|gamma(x)|``, where ``gamma(n) = (n - 1)!`` (DLMF 5.2)."""
+    """The logarithm of ``|gamma(x)|``, with ``gamma(n) = (n - 1)!`` (DLMF 5.2)."""
     return torch.lgamma(x)
 
 
@@ -60,18 +60,18 @@ digamma.gradient_programs(x=lambda x, dy: multiply(dy, polygamma(x, order=1)))
         Case(x=[1.0, 2.0], order=2, y=[-2.404113806319188, -0.4041138063191886]),
         GradCheck(order=0, low=0.5, high=3.0),
         GradCheck(order=2, low=0.5, high=3.0),
-        Rejects("order is -1, where it is at least 0", x=(2,), order=-1),
+        Rejects("order must be at least 0, not -1", x=(2,), order=-1),
     ],
 )
 def polygamma(x, *, order: int):
-    """The derivative of `digamma` of this order, `digamma` itself for 0 (DLMF 5.15)."""
+    """The derivative of `digamma` of the given order; `digamma` itself for order 0 (DLMF 5.15)."""
     return torch.polygamma(order, x)
 
 
 @polygamma.check_shapes
 def require_order(x, *, order):
     if order < 0:
-        raise ArgumentError(f"order is {order}, where it is at least 0")
+        raise ArgumentError(f"order must be at least 0, not {order}")
 
 
 polygamma.gradient_programs(x=lambda x, dy, *, order: multiply(dy, polygamma(x, order=order + 1)))
@@ -79,7 +79,7 @@ polygamma.gradient_programs(x=lambda x, dy, *, order: multiply(dy, polygamma(x, 
 
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 1.0, 30.0], y=[1.0, math.erfc(1.0), 0.0])])
 def erfc(x):
-    """``1 - erf(x)``, exact where that is near 0 too (DLMF 7.2.2)."""
+    """``1 - erf(x)``, accurate even if the result is near 0 (DLMF 7.2.2)."""
     return torch.erfc(x)
 
 
@@ -88,7 +88,7 @@ erfc.gradient_programs(x=lambda x, dy: multiply(multiply(dy, exp(neg(square(x)))
 
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 1.0], y=[1.0, math.e * math.erfc(1.0)])])
 def erfcx(x):
-    """``exp(x**2) erfc(x)``, which overflows for no positive ``x`` (DLMF 7.2.3)."""
+    """``exp(x**2) erfc(x)``, which does not overflow for positive ``x`` (DLMF 7.2.3)."""
     return widely(torch.special.erfcx, x)
 
 
@@ -97,7 +97,7 @@ erfcx.gradient_programs(x=lambda x, y, dy: multiply(dy, multiply(multiply(x, y),
 
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, math.erf(0.5), 1.0], y=[0.0, 0.5, math.inf]), GradCheck(low=-0.8, high=0.8)])
 def erfinv(x):
-    """The number of which ``x`` is `erf`; infinite at -1 and 1, NaN beyond."""
+    """The inverse of `erf`; infinite at -1 and 1, NaN outside."""
     return torch.erfinv(x)
 
 
@@ -106,7 +106,7 @@ erfinv.gradient_programs(x=lambda y, dy: multiply(multiply(dy, exp(square(y))), 
 
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.5, 0.0], y=[0.0, -math.inf]), GradCheck(low=0.2, high=0.8)])
 def ndtri(x):
-    """The number below which a standard normal one lies with the probability ``x``; NaN beyond 0 and 1."""
+    """The quantile of the standard normal distribution at probability ``x``; NaN outside of 0 to 1."""
     return widely(torch.special.ndtri, x)
 
 
@@ -126,7 +126,7 @@ ndtri.gradient_programs(
     ],
 )
 def logit(x, *, epsilon: float | None = None):
-    """``log(x / (1 - x))``, the inverse of `sigmoid`; with ``epsilon``, of ``x`` held between that and 1 less it. NaN beyond 0 and 1."""
+    """``log(x / (1 - x))``, the inverse of `sigmoid`; NaN outside of 0 to 1. ``epsilon`` clips ``x`` to ``epsilon`` and ``1 - epsilon``."""
     return _logit(x, epsilon)
 
 
@@ -136,7 +136,7 @@ def _logit(x, epsilon: float | None):
 
 @logit.gradient_program("x")
 def logit_dx(x, dy, *, epsilon=None):
-    """``dy / (x (1 - x))``; NaN beyond 0 and 1, and 0 where ``epsilon`` holds ``x``."""
+    """``dy / (x (1 - x))``; NaN outside of 0 to 1, and 0 where ``epsilon`` clips ``x``."""
     least = 0.0 if epsilon is None else epsilon
     beyond = logical_or(less(x, number_like(least, x)), greater(x, number_like(1.0 - least, x)))
     slope = multiply(x, subtract(number_like(1.0, x), x))
@@ -144,14 +144,14 @@ def logit_dx(x, dy, *, epsilon=None):
 
 
 logit.declare_edges(
-    zero="at -0 the gradient is that of 0 from below; PyTorch's has either sign, by the place of the element",
-    nan="NaN; with epsilon PyTorch's is 0 or NaN, by the place of the element",
+    zero="at -0 the gradient is the limit from below; PyTorch's has either sign, by the position of the element",
+    nan="NaN; with epsilon PyTorch's is 0 or NaN, by the position of the element",
 )
 
 
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 1.0, 0.5, -0.5], y=[1.0, 0.0, 2.0 / math.pi, 2.0 / math.pi])])
 def sinc(x):
-    """``sin(pi x) / (pi x)``, and 1 at 0."""
+    """``sin(pi x) / (pi x)``; 1 at 0."""
     return torch.sinc(x)
 
 
@@ -169,7 +169,7 @@ def sinc_dx(x, y, dy):
     cases=[Case(x=[0.0, 1.0, 0.5, -1.0], y=[0.0, 0.0, math.log(2.0) / 2, -math.inf]), GradCheck(low=0.2, high=2.0)],
 )
 def entr(x):
-    """``-x log(x)``, the entropy; 0 at 0, and infinitely small below."""
+    """``-x log(x)``, a term of the entropy; 0 at 0, minus infinity below 0."""
     return widely(torch.special.entr, x)
 
 
@@ -178,7 +178,7 @@ entr.gradient_programs(x=lambda x, dy: multiply(dy, neg(log(x) + 1.0)))
 
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0], y=[-math.log(2.0)]), GradCheck(low=-3.0, high=3.0)])
 def log_ndtr(x):
-    """The logarithm of the probability that a standard normal number is below ``x``, exact far below 0 too."""
+    """The logarithm of the standard normal distribution function, accurate far below 0, too."""
     return widely(torch.special.log_ndtr, x)
 
 
@@ -200,12 +200,12 @@ i0.gradient_programs(x=lambda x, dy: multiply(dy, i1(x)))
 
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, -1.0], y=[0.0, -0.565159103992485]), GradCheck(low=0.5, high=3.0)])
 def i1(x):
-    """That of order 1 (DLMF 10.25)."""
+    """The modified Bessel function of the first kind of order 1 (DLMF 10.25)."""
     return torch.special.i1(x)
 
 
 def divided_by_itself(y, x):
-    """``y / x``; its limit at 0, which is 1/2."""
+    """Return ``y / x``, or its limit 1/2 where ``x`` is 0."""
     nothing = equal(x, number_like(0.0, x))
     return where(nothing, number_like(0.5, x), divide(y, where(nothing, number_like(1.0, x), x)))
 
@@ -218,7 +218,7 @@ i1.declare_edges(nan="NaN; PyTorch's is dy / 2, as at 0")
 
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 1.0], y=[1.0, 1.2660658777520084 / math.e]), GradCheck(low=0.5, high=3.0)])
 def i0e(x):
-    """``exp(-|x|) i0(x)``, which overflows nowhere."""
+    """Exponentially scaled `i0`: ``exp(-|x|) i0(x)``, which does not overflow."""
     return torch.special.i0e(x)
 
 
@@ -227,7 +227,7 @@ i0e.gradient_programs(x=lambda x, y, dy: multiply(dy, subtract(i1e(x), multiply(
 
 @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[0.0, 1.0], y=[0.0, 0.565159103992485 / math.e]), GradCheck(low=0.5, high=3.0)])
 def i1e(x):
-    """``exp(-|x|) i1(x)``, which overflows nowhere."""
+    """Exponentially scaled `i1`: ``exp(-|x|) i1(x)``, which does not overflow."""
     return torch.special.i1e(x)
 
 

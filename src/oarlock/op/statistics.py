@@ -1,4 +1,4 @@
-"""Products, variances and logarithms of sums over axes. Sums and means are in `op/reduction.py`."""
+"""Products, variances and log-sum-exps over axes. Sums and means are in `op/reduction.py`."""
 
 import math
 
@@ -10,7 +10,7 @@ from oarlock.op.comparison import equal
 from oarlock.op.complex_parts import conjugated
 from oarlock.op.cumulative import cumprod
 from oarlock.op.elementwise import multiply, subtract
-from oarlock.op.reduction import beside, count_of, reduce_sum_dx
+from oarlock.op.reduction import count_of, reduce_sum_dx, with_axes
 from oarlock.op.trusted_operator import operator
 from oarlock.op.unary import exp, number_like
 from oarlock.registry import Case, GradCheck
@@ -33,7 +33,7 @@ __all__ = ["logsumexp", "reduce_prod", "variance"]
     ],
 )
 def reduce_prod(x, *, axis: int | tuple[int, ...] | None = None, keepdim: bool = False):
-    """The product over an axis, several, or everything where that is None; of nothing, 1. ``keepdim`` leaves sizes of 1."""
+    """The product over one axis, several, or all if ``axis`` is None; 1 if there are no elements. ``keepdim`` keeps axes with size 1."""
     if x.ndim == 0:
         return torch.prod(x, dtype=x.dtype)
     for each in reversed(require_axes(x.shape, axis)):
@@ -43,7 +43,7 @@ def reduce_prod(x, *, axis: int | tuple[int, ...] | None = None, keepdim: bool =
 
 @reduce_prod.gradient_program("x")
 def reduce_prod_dx(x, dy, *, axis=None, keepdim):
-    """``dy`` times the product of all others, without a division: by axis, of those in front and of those behind."""
+    """``dy`` times the product of all other elements, without a division: cumulative products from both ends of each axis."""
     dx, product = reduce_sum_dx(dy, x, axis=axis, keepdim=keepdim), x
     for each in require_axes(x.shape, axis):
         in_front, behind = (cumprod(product, axis=each, exclusive=True, reverse=reverse) for reverse in (False, True))
@@ -65,26 +65,26 @@ def reduce_prod_dx(x, dy, *, axis=None, keepdim):
     ],
 )
 def variance(x, *, axis: int | tuple[int, ...] | None = None, keepdim: bool = False, correction: float = 1.0):
-    """The sum of squared differences from the mean, over axes as for `mean`, by the number of elements less ``correction``."""
+    """The variance over axes as in `mean`: squared deviations from the mean, divided by the number of elements minus ``correction``."""
     if not x.numel() or count_of(x.shape, axis) <= correction:  # PyTorch warns there; the result is the same
         return torch.mean(torch.square(_centred(x, axis)), axis, keepdim) * math.inf
     return torch.var(x, axis, correction=correction, keepdim=keepdim)
 
 
 def _weight(x_shape, axis, correction: float) -> float:
-    """Twice the share of each element; infinite where no element is left to divide by."""
+    """Return 2 divided by the divisor of the variance; infinity if that is not positive."""
     left = count_of(x_shape, axis) - correction
     return 2.0 / left if left > 0.0 else math.inf
 
 
 def _centred(x, axis):
-    """``x`` less its mean over the axes."""
+    """Return ``x`` minus its mean over the axes."""
     return x - torch.mean(x, axis, keepdim=True)
 
 
 @variance.gradient("x", axis_attribute="axis")
 def variance_dx(x, dy, *, axis=None, keepdim, correction):
-    return beside(dy, axis, keepdim) * _centred(x, axis) * _weight(x.shape, axis, correction)
+    return with_axes(dy, axis, keepdim) * _centred(x, axis) * _weight(x.shape, axis, correction)
 
 
 @variance_dx.gradient("dy", axis_attribute="axis")
@@ -94,7 +94,7 @@ def variance_dx_ddy(x, ddx, dy_shape, *, axis=None, keepdim, correction):
 
 @variance_dx.gradient("x", axis_attribute="axis")
 def variance_dx_dx(dy, ddx, *, axis=None, keepdim, correction):
-    return beside(dy, axis, keepdim) * _centred(ddx, axis) * _weight(ddx.shape, axis, correction)
+    return with_axes(dy, axis, keepdim) * _centred(ddx, axis) * _weight(ddx.shape, axis, correction)
 
 
 @operator(
@@ -110,20 +110,20 @@ def variance_dx_dx(dy, ddx, *, axis=None, keepdim, correction):
     ],
 )
 def logsumexp(x, *, axis: int | tuple[int, ...] | None = None, keepdim: bool = False):
-    """The logarithm of the sum of ``exp(x)`` over axes as for `reduce_sum`, computed stably."""
+    """``log(sum(exp(x)))`` over axes as in `reduce_sum`, computed stably."""
     return torch.logsumexp(x, require_axes(x.shape, axis), keepdim)
 
 
 @logsumexp.gradient_program("x")
 def logsumexp_dx(x, y, dy, *, axis=None, keepdim):
-    """``dy * exp(x - y)``; where nothing is likely, 0. Where y is infinite, NaN for what is: of infinities no one is larger."""
+    """``dy * exp(x - y)``. It is 0 if all elements are -inf, and NaN for elements that are inf."""
     over = {"axis": axis, "keepdim": keepdim}
     finite = where(equal(y, number_like(-math.inf, y)), number_like(0.0, y), y)
     return multiply(reduce_sum_dx(dy, x, **over), exp(subtract(x, reduce_sum_dx(finite, x, **over))))
 
 
 reduce_prod.declare_edges(
-    infinite="the product of the other elements; PyTorch divides the product by the element, which is NaN",
-    nan="the product of the other elements, which may be a number; PyTorch divides the product by the element, which is NaN",
+    infinite="the product of the other elements; PyTorch divides the product by the element, which gives NaN",
+    nan="the product of the other elements, which may be a number; PyTorch divides the product by the element, which gives NaN",
 )
-logsumexp.declare_edges(infinite="0 where all elements are -inf, so that impossible events do not spoil a sum; PyTorch's is NaN")
+logsumexp.declare_edges(infinite="0 if all elements are -inf, so that impossible events add nothing to a sum; PyTorch's is NaN")

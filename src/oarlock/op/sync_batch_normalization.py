@@ -1,4 +1,4 @@
-"""Batch normalization by the statistics of the rows of all workers (Zhang et al., 2018, "Context encoding for semantic segmentation")."""
+"""Batch normalization by statistics over the rows of all workers (Zhang et al., 2018, "Context encoding for semantic segmentation")."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ __all__ = ["sync_batch_norm", "sync_batch_norm_grad"]
     ],
 )  # fmt: skip
 def sync_batch_norm(context, x, running_mean, running_variance, scale=None, bias=None, *, momentum: float = 0.1, epsilon: float = 1e-5):
-    """`batch_norm` where each worker has some rows of the batch, some or none: mean and variance are those of all of them."""
+    """`batch_norm` with the mean and variance over the rows of all workers. A worker may have no rows."""
     if not context.training:
         return normalize_by_running(x, running_mean, running_variance, scale, bias, epsilon)
     exact = x.to(torch.promote_types(x.dtype, torch.float32))
@@ -66,7 +66,7 @@ _STATISTICS: dict[str, Any] = {"mean": [0.4, -0.2], "rstd": [0.8, 1.7]}
     ],
 )
 def sync_batch_norm_grad(context, x, mean, rstd, uses_batch_statistics, dy, scale=None):
-    """`batch_norm_grad` where each worker has some rows of the batch: its means are over the rows of all."""
+    """`batch_norm_grad` with means over the rows of all workers."""
     g = dy if scale is None else dy * by_channel(scale, dy)
     if not bool(uses_batch_statistics):
         return g * by_channel(rstd, x)
@@ -83,5 +83,5 @@ declare_gradients(sync_batch_norm, sync_batch_norm_grad, lambda var: all_reduce(
 
 
 sync_batch_norm_grad.declare_edges(
-    **dict.fromkeys(("infinite", "nan", "zero"), "x, the mean and rstd are inputs that do not depend on one another; PyTorch's depend on x")
+    **dict.fromkeys(("infinite", "nan", "zero"), "x, mean and rstd are independent inputs; in PyTorch mean and rstd depend on x")
 )

@@ -1,8 +1,8 @@
-"""Products of rows that are taken from a table, computed once for each row of the table where that is less work.
+"""Lookups in a table followed by a matrix product, which is computed once per row of the table if that is less work.
 
-Nobody needs to write them: `passes/commute_gather_matmul.py` forms them from `gather` and `linear`. For n numbers of rows and a table of v,
-the product of the table is taken by number where 2 v <= n: it is the same for all that ask for a row. On the way back what arrives at
-each row of the table is added up first. So values are rounded otherwise for other sizes, and always alike for the same.
+`passes/commute_gather_matmul.py` creates them from `gather` and `linear`; programs do not need to use them. For n row indices and a table
+of v rows, the product of the whole table is computed and then looked up if 2 v <= n. The gradients of each row are then summed first. So
+rounding depends on the sizes, but is always the same for the same sizes.
 """
 
 import torch
@@ -35,20 +35,23 @@ __all__ = ["embedding_linear"]
     ],
 )
 def embedding_linear(x, rows, w, bias=None):
-    """Rows of ``x`` by number, times a shared matrix, plus a shared row: ``out[i] = x[rows[i]] @ w + bias``. Fails where `gather` does."""
+    """Rows of ``x`` by index, times a shared matrix, plus a shared row: ``out[i] = x[rows[i]] @ w + bias``.
+
+    An index out of range raises KernelError, as in `gather`.
+    """
     if _repeats(x.shape[0], rows, x):
         return gather.kernel(linear.kernel(x, w, bias), rows)
     return linear.kernel(gather.kernel(x, rows), w, bias)
 
 
 def _repeats(count: int, rows: torch.Tensor, like: torch.Tensor) -> bool:
-    """Whether a table of `count` rows is asked for each of them twice or more; not where sums of its elements would be too coarse."""
+    """Return whether `rows` has at least two indices per row of the table; False in half precision, whose sums are too coarse."""
     return 2 * count <= rows.numel() and like.element_size() >= 4
 
 
 @embedding_linear.gradient("x", sensitive_to="place")
 def embedding_linear_dx(rows, w, x_shape, dout):
-    """The gradient of each row that was taken, led back through the product."""
+    """The gradient of each row that was looked up, through the product."""
     if not _repeats(x_shape[0], rows, dout):
         return scatter_add.kernel(linear_dx.kernel(w, dout), rows, x_shape)
     return _sums_dx(_sums(x_shape[0], rows, dout), w, _untaken(x_shape[0], rows))
@@ -77,7 +80,7 @@ def embedding_linear_backward_without_bias(x, rows, w, dout):
 
 
 def _backward(x, rows, w, dout):
-    """The gradients of ``x`` and ``w``, and what the bias's is the sum of: what arrives at each row, of the table or of those taken."""
+    """Return the gradients of ``x`` and ``w``, and the rows whose sum is the gradient of the bias."""
     if not _repeats(x.shape[0], rows, x):
         return embedding_linear_dx.kernel(rows, w, x.shape, dout), embedding_linear_dw.kernel(x, rows, dout), dout
     sums, untaken = _sums(x.shape[0], rows, dout), _untaken(x.shape[0], rows)
@@ -85,12 +88,12 @@ def _backward(x, rows, w, dout):
 
 
 def _sums(count: int, rows: torch.Tensor, dout: torch.Tensor) -> torch.Tensor:
-    """For each row of a table the sum of what arrives at it."""
+    """Return the sum of the gradients of each row of the table."""
     return scatter_add.kernel(dout, rows, (count, dout.shape[-1]))  # type: ignore[return-value]
 
 
 def _untaken(count: int, rows: torch.Tensor) -> torch.Tensor:
-    """Which rows of a table nobody took: an infinity or NaN in them, or in a factor, has no part in the result."""
+    """Return a mask of rows that were not looked up: an infinity or NaN in them, or in a factor, must not affect the result."""
     return torch.ones(count, 1, dtype=torch.bool, device=rows.device).index_fill_(0, rows.flatten(), False)
 
 
@@ -105,6 +108,6 @@ def _sums_dw(sums: torch.Tensor, x: torch.Tensor, untaken: torch.Tensor) -> torc
 embedding_linear.declare_edges(
     **dict.fromkeys(
         ("infinite", "nan"),
-        "what arrives at a row is added up before it is multiplied: rows that nobody took add nothing, and infinities cancel",
+        "the gradients of a row are summed before the product: rows that were not looked up add nothing, and infinities cancel",
     )
 )

@@ -1,6 +1,6 @@
-"""Shapes that other tensors tell: views, broadcasts, parts and numbers of which a size is a symbol, and sizes as numbers.
+"""Operators with symbolic sizes from other tensors: views, broadcasts, slices, ranges, and sizes as numbers.
 
-The tensors `like` tell the numbers of symbols, and only their shapes are read.
+The tensors `like` provide the values of symbols; only their shapes are read.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ _ZERO = Sizes((0,))
     ],
 )
 def view(x, like, *, shape: Sizes):
-    """The elements of ``x``, in order, in ``shape``, of which one size may be -1: `reshape` to symbols that ``like`` tells too."""
+    """The elements of ``x``, in order, in ``shape``; one size may be -1. Unlike in `reshape`, symbols may also come from ``like``."""
     return x.reshape([item if isinstance(item, int) else -1 for item in shape])
 
 
@@ -60,13 +60,13 @@ view.gradient_programs(x=lambda x_shape, dy: reshape_like(dy, x_shape))
         GradCheck(x=(2, 1), like=[(3,)], shape=(2, -1, 3)),
         GradCheck(x=(), like=[], shape=(0, 2)),
         Rejects("[2] does not broadcast to [2, 3]", x=(2,), like=[], shape=(2, 3)),
-        Rejects("-1 stands for a size of x, which has none at the front of [-1, 2]", x=(2,), like=[], shape=(-1, 2)),
-        Rejects("a size is -2, where a size is at least 0", x=(2,), like=[], shape=(-2, 2)),
+        Rejects("-1 keeps a size of x, but x has no axis at the front of [-1, 2]", x=(2,), like=[], shape=(-1, 2)),
+        Rejects("a size must be at least 0, not -2", x=(2,), like=[], shape=(-2, 2)),
         Rejects("no input tells n of [n, 2]", x=(2,), like=[], shape=("n", 2)),
     ],
 )
 def broadcast_to(x, like, *, shape: Sizes):
-    """``x`` repeated to ``shape``, by NumPy's rules. A size of -1 is that of ``x``; ``like`` tells symbols that ``x`` does not."""
+    """``x`` broadcast to ``shape``, by NumPy's rules. -1 keeps a size of ``x``; ``like`` provides symbols that ``x`` lacks."""
     return _repeated(x, shape)  # type: ignore[arg-type]  # when it runs, each size is a number
 
 
@@ -85,9 +85,9 @@ def broadcast_shape(x, like, *, shape):
     there = (-2,) * (len(shape) - len(x.shape)) + x.shape
     for item, own in zip(shape, there, strict=False):
         if item == -1 and own == -2:
-            raise ShapeError(f"-1 stands for a size of x, which has none at the front of {format_shape(shape)}")
+            raise ShapeError(f"-1 keeps a size of x, but x has no axis at the front of {format_shape(shape)}")
         if isinstance(item, int) and item < -1:
-            raise ShapeError(f"a size is {item}, where a size is at least 0")
+            raise ShapeError(f"a size must be at least 0, not {item}")
     wanted = tuple(own if item == -1 else item for item, own in zip(shape, there, strict=False))
     require_broadcast(x.shape, wanted)
     return wanted
@@ -108,27 +108,27 @@ broadcast_to.gradient_programs(x=lambda x_shape, dy: sum_to_shape(dy, x_shape))
         GradCheck(x=(2, 4, 2), like=[], axis=1, start=(1,), length=(2,)),
         GradCheck(x=(3, 2), like=[], axis=-2, start=(3,), length=(0,)),
         Rejects("axis 0 has the size 3, which 2 from 2 on exceeds", x=(3,), like=[], start=(2,), length=(2,)),
-        Rejects("start is [1, 1], where it is one number", x=(3,), like=[], start=(1, 1), length=(1,)),
-        Rejects("a length of -1 from 0 on is none", x=(3,), like=[], length=(-1,)),
-        Rejects("a length of 1 from -1 on is none", x=(3,), like=[], start=(-1,), length=(1,)),
+        Rejects("start must be one number, not [1, 1]", x=(3,), like=[], start=(1, 1), length=(1,)),
+        Rejects("start and length must be at least 0, not 0 and -1", x=(3,), like=[], length=(-1,)),
+        Rejects("start and length must be at least 0, not -1 and 1", x=(3,), like=[], start=(-1,), length=(1,)),
         Rejects("no input tells t of [t]", x=(3,), like=[], length=("t",)),
     ],
 )
 def narrow(x, like, *, axis: int = 0, start: Sizes = _ZERO, length: Sizes):
-    """``length`` elements along ``axis``, those from ``start`` on: a `slice` whose end is a symbol, which ``x`` or ``like`` tells."""
+    """``length`` elements along ``axis`` from ``start`` on: a `slice` whose bounds may be symbols of ``x`` or ``like``."""
     narrowed_shape(x.shape, axis, start, length)
     return x.narrow(axis, start[0], length[0])
 
 
 def narrowed_shape(shape: Shape, axis: int, start: Sizes, length: Sizes) -> Shape:
-    """The shape of what is narrowed. Raises ShapeError. The kernels call it, too: there, all sizes are numbers."""
+    """Return the shape of `narrow`. Raises ShapeError. The kernels call it, too, when all sizes are numbers."""
     axis = require_axis(shape, axis)
     for name, value in (("start", start), ("length", length)):
         if len(value) != 1:
-            raise ShapeError(f"{name} is {format_shape(value)}, where it is one number")
+            raise ShapeError(f"{name} must be one number, not {format_shape(value)}")
     (first,), (count,) = start, length
     if any(isinstance(item, int) and item < 0 for item in (first, count)):
-        raise ShapeError(f"a length of {count} from {first} on is none")
+        raise ShapeError(f"start and length must be at least 0, not {first} and {count}")
     message = "axis {} has the size {}, which {} from {} on exceeds"
     for least in (add(first, count), *(item for item in (first, count) if isinstance(item, int))):
         require_at_most(least, shape[axis], message, axis, shape[axis], count, first)
@@ -140,7 +140,7 @@ narrow.infer_shape(lambda x, like, *, length, axis, start: narrowed_shape(x.shap
 
 @narrow.gradient("x", axis_attribute="axis")
 def narrow_dx(x_shape, like, dy, *, length, axis, start):
-    """``dy`` where it was taken from, zeros around it."""
+    """``dy`` at the position of the slice, zeros elsewhere."""
     narrowed_shape(x_shape, axis, start, length)
     dx = dy.new_zeros(x_shape)
     dx.narrow(axis, start[0], length[0]).copy_(dy)
@@ -156,7 +156,7 @@ def narrow_dx(x_shape, like, dy, *, length, axis, start):
     ],
 )
 def size(like, *, axis: int = 0):
-    """How large ``like`` is along ``axis``, as a number of the run. ``like`` is not kept alive."""
+    """The size of ``like`` along ``axis``, as a number that is known when the program runs. ``like`` is not kept alive."""
     return torch.full((), like[axis], dtype=torch.int64)
 
 
@@ -175,14 +175,15 @@ def require_axis_of_like(like, *, axis):
         Case(like=(), start=(2,), stop=(4,), dtype="float64", y=[2.0, 3.0]),
         Case(like=(), start=(2,), stop=(1,), y=[]),
         Rejects("step is 0", like=[], stop=(3,), step=0),
-        Rejects("stop is [1, 2], where it is one number", like=[], stop=(1, 2)),
+        Rejects("stop must be one number, not [1, 2]", like=[], stop=(1, 2)),
         Rejects("no input tells n of [n]", like=[], stop=("n",)),
     ],
 )
 def arange(like, *, stop: Sizes, start: Sizes = _ZERO, step: int = 1, dtype: DType = DType.INT64):
-    """The numbers from ``start`` on and before ``stop``, in steps of ``step``; none where there are none.
+    """The numbers from ``start`` to before ``stop``, in steps of ``step``; there may be none.
 
-    Either may be a symbol, which ``like`` tells, or a variable, int64[1]. Of symbols, it is taken that there are numbers between them.
+    Either bound may be a symbol, whose value ``like`` provides, or a variable, int64[1]. A range between symbols is assumed not to be
+    empty.
     """
     require_bounds(start, stop, step)
     return (
@@ -199,10 +200,10 @@ def count_of(like, *, stop, start, step, dtype=None):
 
 
 def require_bounds(start: Sizes, stop: Sizes, step: int) -> None:
-    """Raises ShapeError for what is no bound or no step."""
+    """Raise ShapeError for an invalid bound or step."""
     for name, value in (("start", start), ("stop", stop)):
         if len(value) != 1:
-            raise ShapeError(f"{name} is {format_shape(value)}, where it is one number")
+            raise ShapeError(f"{name} must be one number, not {format_shape(value)}")
     if step == 0:
         raise ShapeError("step is 0")
 

@@ -1,4 +1,4 @@
-"""Sine, cosine and tangent, their inverses, and the hyperbolic ones but for `tanh`, which is an activation: element by element."""
+"""Trigonometric and hyperbolic functions and their inverses, elementwise. `tanh` is an activation."""
 
 import math
 
@@ -48,7 +48,7 @@ tan.gradient_programs(x=lambda y, dy: multiply(dy, conjugated(square(y) + 1.0)))
     cases=[Case(x=[0.0, 1.0, -1.0], y=[0.0, math.pi / 2, -math.pi / 2]), GradCheck(low=-0.5, high=0.5)],
 )
 def asin(x):
-    """The angle, from ``-pi / 2`` to ``pi / 2``, of which ``x`` is the sine; NaN beyond -1 and 1."""
+    """The inverse sine, an angle from ``-pi / 2`` to ``pi / 2``; NaN outside of -1 to 1."""
     return torch.asin(x)
 
 
@@ -60,7 +60,7 @@ asin.gradient_programs(x=lambda x, dy: multiply(dy, conjugated(rsqrt(1.0 - squar
     cases=[Case(x=[1.0, 0.0, -1.0], y=[0.0, math.pi / 2, math.pi]), GradCheck(low=-0.5, high=0.5)],
 )
 def acos(x):
-    """The angle, from 0 to ``pi``, of which ``x`` is the cosine; NaN beyond -1 and 1."""
+    """The inverse cosine, an angle from 0 to ``pi``; NaN outside of -1 to 1."""
     return torch.acos(x)
 
 
@@ -69,7 +69,7 @@ acos.gradient_programs(x=lambda x, dy: neg(multiply(dy, conjugated(rsqrt(1.0 - s
 
 @operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[0.0, 1.0], y=[0.0, math.pi / 4])])
 def atan(x):
-    """The angle, between ``-pi / 2`` and ``pi / 2``, of which ``x`` is the tangent."""
+    """The inverse tangent, an angle between ``-pi / 2`` and ``pi / 2``."""
     return torch.atan(x)
 
 
@@ -86,12 +86,12 @@ atan.gradient_programs(x=lambda x, dy: divide(dy, conjugated(square(x) + 1.0)))
     ],
 )
 def atan2(y, x):
-    """The angle, from ``-pi`` to ``pi``, at which the point ``(x, y)`` stands."""
+    """The angle of the point ``(x, y)``, from ``-pi`` to ``pi``."""
     return torch.atan2(y, x)
 
 
 def _by_squared_length(part, y, x):
-    """A coordinate divided by ``x**2 + y**2``; 0 where that is 0, for the angle of nothing is 0 too."""
+    """Return a coordinate divided by ``x**2 + y**2``, or 0 at the origin, which has the angle 0."""
     squares = add(square(y), square(x))
     nothing = equal(squares, number_like(0.0, squares))
     return divide(part, where(nothing, number_like(1.0, squares), squares))
@@ -123,7 +123,7 @@ cosh.gradient_programs(x=lambda x, dy: multiply(dy, conjugated(sinh(x))))
 
 @operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[0.0, 0.75], y=[0.0, math.log(2.0)])])
 def asinh(x):
-    """The number of which ``x`` is the hyperbolic sine."""
+    """The inverse hyperbolic sine."""
     return torch.asinh(x)
 
 
@@ -132,7 +132,7 @@ asinh.gradient_programs(x=lambda x, dy: multiply(dy, conjugated(rsqrt(square(x) 
 
 @operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[1.0, 1.25], y=[0.0, math.log(2.0)]), GradCheck(low=1.5, high=3.0)])
 def acosh(x):
-    """The number, not below 0, of which ``x`` is the hyperbolic cosine; NaN below 1."""
+    """The inverse hyperbolic cosine, at least 0; NaN below 1."""
     return torch.acosh(x)
 
 
@@ -145,7 +145,7 @@ acosh.gradient_programs(x=lambda x, dy: multiply(dy, conjugated(rsqrt(square(x) 
     cases=[Case(x=[0.0, 0.6], y=[0.0, math.log(2.0)]), GradCheck(low=-0.5, high=0.5)],
 )
 def atanh(x):
-    """The number of which ``x`` is the hyperbolic tangent; NaN beyond -1 and 1."""
+    """The inverse hyperbolic tangent; NaN outside of -1 to 1."""
     return torch.atanh(x)
 
 

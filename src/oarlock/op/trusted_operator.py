@@ -1,4 +1,4 @@
-"""`operator` for the operators of this folder: as anyone declares one, and trusted."""
+"""`operator` for the operators of this folder: the public decorator, with ``trusted=True``."""
 
 from functools import partial
 
@@ -7,4 +7,4 @@ from oarlock.registry.decorator import operator as declare
 __all__ = ["operator"]
 
 operator = partial(declare, trusted=True)
-"""The decorator `oarlock.registry.operator`; the kernels of this folder keep the promises of `trusted`, which tests check."""
+"""The decorator `oarlock.registry.operator` for kernels that keep the promises of `trusted`; tests check them."""

@@ -1,4 +1,4 @@
-"""Functions of one number, element by element: powers, exponentials, logarithms."""
+"""Elementwise functions of one number: powers, exponentials, logarithms."""
 
 import math
 
@@ -28,13 +28,13 @@ __all__ = [
 
 
 def number_like(value: float, like):
-    """The number ``value`` as a variable of the dtype of ``like``."""
+    """Return the number ``value`` as a variable of the dtype of ``like``."""
     return full(shape=(), value=value, dtype=like.dtype)
 
 
 @operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[3.0, -2.0], y=[9.0, 4.0])])
 def square(x):
-    """``y = x * x``."""
+    """The square, ``y = x * x``."""
     return torch.mul(x, x)
 
 
@@ -43,7 +43,7 @@ square.gradient_programs(x=lambda x, dy: multiply(multiply(dy, conjugated(x)), n
 
 @operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[4.0, 0.25], y=[2.0, 0.5]), GradCheck(low=0.5, high=2.0)])
 def sqrt(x):
-    """The square root; NaN below zero."""
+    """The square root; NaN below 0."""
     return torch.sqrt(x)
 
 
@@ -52,7 +52,7 @@ sqrt.gradient_programs(x=lambda y, dy: divide(dy, conjugated(multiply(y, number_
 
 @operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[4.0, 0.25], y=[0.5, 2.0]), GradCheck(low=0.5, high=2.0)])
 def rsqrt(x):
-    """``1 / sqrt(x)``; NaN below zero."""
+    """The reciprocal square root, ``1 / sqrt(x)``; NaN below 0."""
     return torch.rsqrt(x)
 
 
@@ -61,7 +61,7 @@ rsqrt.gradient_programs(x=lambda y, dy: multiply(multiply(dy, number_like(-0.5, 
 
 @operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[4.0, -0.5], y=[0.25, -2.0]), GradCheck(low=0.5, high=2.0)])
 def reciprocal(x):
-    """``1 / x``."""
+    """The reciprocal, ``1 / x``."""
     return torch.reciprocal(x)
 
 
@@ -70,7 +70,7 @@ reciprocal.gradient_programs(x=lambda y, dy: neg(multiply(dy, conjugated(square(
 
 @operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[0.0, 1.0], y=[1.0, 2.718281828459045])])
 def exp(x):
-    """``e`` to the power ``x``."""
+    """The exponential, ``e`` to the power ``x``."""
     return torch.exp(x)
 
 
@@ -88,7 +88,7 @@ exp2.gradient_programs(x=lambda y, dy: multiply(dy, conjugated(multiply(y, numbe
 
 @operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[0.0, 1.0, 1e-12], y=[0.0, math.e - 1.0, 1e-12])])
 def expm1(x):
-    """``exp(x) - 1``, exact near 0 too."""
+    """``exp(x) - 1``, accurate near 0, too."""
     return torch.expm1(x)
 
 
@@ -97,7 +97,7 @@ expm1.gradient_programs(x=lambda x, dy: multiply(dy, conjugated(exp(x))))
 
 @operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[1.0, 2.718281828459045], y=[0.0, 1.0]), GradCheck(low=0.5, high=2.0)])
 def log(x):
-    """The natural logarithm; NaN below zero."""
+    """The natural logarithm; NaN below 0."""
     return torch.log(x)
 
 
@@ -109,7 +109,7 @@ log.gradient_programs(x=lambda x, dy: divide(dy, conjugated(x)))
     cases=[Case(x=[0.0, math.e - 1.0, 1e-12], y=[0.0, 1.0, 1e-12]), GradCheck(low=-0.5, high=2.0)],
 )
 def log1p(x):
-    """The logarithm of ``1 + x``, exact near 0 too; NaN below -1."""
+    """``log(1 + x)``, accurate near 0, too; NaN below -1."""
     return torch.log1p(x)
 
 
@@ -118,7 +118,7 @@ log1p.gradient_programs(x=lambda x, dy: divide(dy, conjugated(x + 1.0)))
 
 @operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[1.0, 8.0, 0.5], y=[0.0, 3.0, -1.0]), GradCheck(low=0.5, high=2.0)])
 def log2(x):
-    """The logarithm to base 2; NaN below zero."""
+    """The logarithm to base 2; NaN below 0."""
     return torch.log2(x)
 
 
@@ -127,7 +127,7 @@ log2.gradient_programs(x=lambda x, dy: divide(dy, conjugated(multiply(x, number_
 
 @operator("x: inexact[*b] -> y: inexact[*b]", cases=[Case(x=[1.0, 1000.0, 0.1], y=[0.0, 3.0, -1.0]), GradCheck(low=0.5, high=2.0)])
 def log10(x):
-    """The logarithm to base 10; NaN below zero."""
+    """The logarithm to base 10; NaN below 0."""
     return torch.log10(x)
 
 
@@ -145,7 +145,7 @@ erf.gradient_programs(x=lambda x, dy: multiply(dy, multiply(exp(neg(square(x))),
 
 @operator("x: T[*b] -> y: T[*b]", aliases=("x",), cases=[Case(x=[1.0, 2.0], y=[1.0, 2.0])])
 def stop_gradient(x):
-    """``x`` itself, through which no gradient flows."""
+    """Identity that blocks the gradient."""
     return x
 
 

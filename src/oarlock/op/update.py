@@ -1,13 +1,13 @@
 """One step of an optimizer, as an op: parameters and state in, their next values out.
 
-The `multi_tensor_` operators do for many parameters what the others do for one, to the same bits. Passes write them, and
-`sgd_addmm` and `addmm_tn`.
+The `multi_tensor_` operators update many parameters in one op, bit-identical to the operators for one. Passes create them, and `sgd_addmm`
+and `addmm_tn`.
 
-What PyTorch does in place is written once, in `tensor/optimizer_steps.py`; the kernels call it on copies, and their variants, which are
-derived, on the parameters.
+PyTorch's in-place steps are written once, in `tensor/optimizer_steps.py`: the kernels call them on copies, and the derived variants on the
+parameters.
 
-At the processor a rate is a number for PyTorch. To ask a GPU for one is to wait until it has done all that went before, so there the
-rate stays a tensor.
+On a CPU, the learning rate is passed to PyTorch as a number. Reading it from a GPU would wait for all queued work, so there it stays a
+tensor.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ __all__ = ["adam", "addmm_tn", "momentum", "multi_tensor_adam", "multi_tensor_mo
     cases=[Case(param=[1.0, 2.0], grad=[10.0, -10.0], learning_rate=0.1, next=[0.0, 3.0])],
 )
 def sgd(param, grad, learning_rate):
-    """``next = param - learning_rate * grad``."""
+    """Gradient descent: ``next = param - learning_rate * grad``."""
     require_rate(learning_rate, param.dtype)
     if learning_rate.is_cpu:
         return torch.sub(in_format_of(param, grad), grad, alpha=learning_rate.item())
@@ -53,7 +53,9 @@ def sgd(param, grad, learning_rate):
     ],
 )
 def momentum(param, grad, velocity, learning_rate, *, mu: float = 0.9, nesterov: bool = False):
-    """``v' = mu v + grad``; ``next = param - rate v'``, or with ``nesterov`` ``param - rate (grad + mu v')``."""
+    """Gradient descent with momentum: ``v' = mu v + grad``; ``next = param - rate v'``, or with ``nesterov``
+    ``param - rate (grad + mu v')``.
+    """
     require_rate(learning_rate, param.dtype)
     param, velocity = copies([param, velocity])
     update_by_momentum([param], [grad], [velocity], learning_rate, mu, nesterov, alone=True)
@@ -90,8 +92,8 @@ def adam(
 ):
     """Adam (Kingma and Ba, 2015, algorithm 1); ``step`` counts from 1.
 
-    ``next = (1 - rate weight_decay) param - rate (m / (1 - beta1**step)) / (sqrt(v / (1 - beta2**step)) + epsilon)``, of which the first
-    factor is AdamW's (Loshchilov and Hutter, 2019, algorithm 2).
+    ``next = (1 - rate weight_decay) param - rate (m / (1 - beta1**step)) / (sqrt(v / (1 - beta2**step)) + epsilon)``. The first factor is
+    the decoupled weight decay of AdamW (Loshchilov and Hutter, 2019, algorithm 2).
     """
     require_rate(learning_rate, param.dtype)
     param, moment1, moment2 = copies([param, moment1, moment2])
@@ -103,13 +105,15 @@ def adam(
 
 
 def _shapes(params: Sequence[TensorType], *others: Sequence[TensorType]) -> list[Shape | None]:
-    """The shapes of the next values: those of `params`, which what stands beside them has too. Raises ShapeError."""
+    """Return the shapes of the next values, those of `params`. Raises ShapeError if a gradient or a state has another shape."""
     for tensors in others:
         if len(tensors) != len(params):
-            raise ShapeError(f"there are {len(params)} params, but {len(tensors)} of what goes with them")
-        for number, (param, beside) in enumerate(zip(params, tensors, strict=True)):
-            if None not in (param.shape, beside.shape) and param.shape != beside.shape:
-                raise ShapeError(f"params.{number} is {format_shape(param.shape)}, but what goes with it {format_shape(beside.shape)}")
+            raise ShapeError(f"there are {len(params)} params, but {len(tensors)} gradients or states")
+        for number, (param, other) in enumerate(zip(params, tensors, strict=True)):
+            if None not in (param.shape, other.shape) and param.shape != other.shape:
+                raise ShapeError(
+                    f"params.{number} is {format_shape(param.shape)}, but its gradient or state is {format_shape(other.shape)}"
+                )
     return [param.shape for param in params]
 
 
@@ -117,9 +121,9 @@ def _shapes(params: Sequence[TensorType], *others: Sequence[TensorType]) -> list
     "*params: float, *grads: float, learning_rate: float64[] -> *next: float",
     cases=[
         Case(params=[[1.0, 2.0], [[3.0]]], grads=[[10.0, -10.0], [[20.0]]], learning_rate=0.1, next=[[0.0, 3.0], [[1.0]]]),
-        Rejects("params.1 is [1], but what goes with it [2]", params=[(2,), (1,)], grads=[(2,), (2,)], learning_rate=0.1),
-        Rejects("there are 2 params, but 1 of what goes with them", params=[(2,), (1,)], grads=[(2,)], learning_rate=0.1),
-        Rejects("there are 1 params, but 2 of what goes with them", params=[(2,)], grads=[(2,), (2,)], learning_rate=0.1),
+        Rejects("params.1 is [1], but its gradient or state is [2]", params=[(2,), (1,)], grads=[(2,), (2,)], learning_rate=0.1),
+        Rejects("there are 2 params, but 1 gradients or states", params=[(2,), (1,)], grads=[(2,)], learning_rate=0.1),
+        Rejects("there are 1 params, but 2 gradients or states", params=[(2,)], grads=[(2,), (2,)], learning_rate=0.1),
     ],
 )
 def multi_tensor_sgd(params, grads, learning_rate):
@@ -204,7 +208,7 @@ def _multi_tensor_adam_shapes(params, grads, moments1, moments2, step, learning_
     return shapes, shapes, shapes
 
 
-# The gradient of a weight, as it is computed
+# Updates fused with the gradient of a weight
 
 
 @operator(

@@ -72,7 +72,7 @@ KERNELS |= {(standard, name): function for name, function in _FUNCTIONS.items()}
 
 def _require_divisor(y):
     if y.dtype.kind == "i" and not np.all(y):
-        raise ValueError("integers are divided by 0")
+        raise ValueError("division of an integer by 0")
 
 
 @kernel
