@@ -153,13 +153,13 @@ def test_show_draws_the_program(model, tmp_path, prints):
 
 def test_show_says_what_a_drawing_is_asked_for_by(model, tmp_path, refuses):
     assert refuses("show", model, "--svg", "--html", tmp_path / "out") == (
-        "ArgumentError: show: --svg and --html are two drawings; ask for one at a time"
+        "ArgumentError: show: --svg and --html exclude each other: give one of them"
     )
     assert refuses("show", model, "out.png") == (
-        'ArgumentError: show: "out.png" is for a drawing\n  Try: --svg draws a picture, --html a page    (oarlock explain ArgumentError)'
+        'ArgumentError: show: "out.png" needs a drawing\n  Try: --svg draws a picture, --html a page    (oarlock explain ArgumentError)'
     )
     assert refuses("show", model, "--depth", 1) == (
-        "ArgumentError: show: --depth is for a drawing\n  Try: --svg draws a picture, --html a page    (oarlock explain ArgumentError)"
+        "ArgumentError: show: --depth needs a drawing\n  Try: --svg draws a picture, --html a page    (oarlock explain ArgumentError)"
     )
     assert not list(tmp_path.iterdir())
 
@@ -179,19 +179,17 @@ def test_summary_prints_the_layers_of_a_program(model, prints, oarlock):
     assert prints("summary", model, "--depth", 1, "--size", "n=32") == f"{ol.summary(program, depth=1, sizes={'n': 32})}\n"
     refused = oarlock("summary", model, "--size", "n")
     assert refused.status == 2
-    assert "'n' is no size; NAME=NUMBER is" in refused.error
+    assert "expected NAME=NUMBER, not 'n'" in refused.error
 
 
 def test_check_says_what_it_has_checked(folder, tmp_path, prints):
-    numbers = "5,450 trained numbers"
-    assert prints("check", folder / "model.safetensors") == (
-        f"model.safetensors: a program of 1 block, 6 ops and {numbers}; every rule holds\n"
-    )
+    numbers = "5,450 trainable values"
+    assert prints("check", folder / "model.safetensors") == (f"model.safetensors: a program of 1 block, 6 ops and {numbers}; no errors\n")
     program = ol.load_model(folder / "run.safetensors").program
     (tmp_path / "program.bin").write_bytes(program.to_bytes())
     ops = len(program.main.ops)
     assert prints("check", folder / "run.safetensors") == (
-        f"run.safetensors: a training program of 1 block, {ops} ops and {numbers}; every rule holds\n"
+        f"run.safetensors: a training program of 1 block, {ops} ops and {numbers}; no errors\n"
     )
     assert prints("check", tmp_path / "program.bin").startswith("program.bin: a training program of 1 block, ")
 
@@ -215,7 +213,7 @@ def test_a_file_that_is_no_program_is_refused(verb, model, tmp_path, refuses):
     (tmp_path / "letter.txt").write_text("Dear reader,\nthis is no program.\n")
     assert refuses(verb, tmp_path / "letter.txt").startswith("FormatError: these bytes are not an Oarlock program")
     (tmp_path / "torn.txt").write_bytes(b"program \xff\xfe")
-    assert refuses(verb, tmp_path / "torn.txt").startswith('FormatError: "torn.txt" is not the text of a program')
+    assert refuses(verb, tmp_path / "torn.txt").startswith('FormatError: "torn.txt" is not a valid program text')
     (tmp_path / "cut.safetensors").write_bytes(model.read_bytes()[:500])
     assert refuses(verb, tmp_path / "cut.safetensors").startswith(
         'FormatError: "cut.safetensors" is not a safetensors file, or is cut short'
@@ -246,7 +244,7 @@ def test_plan_prints_the_python_that_a_program_is_run_as(model, tmp_path, prints
     assert re.search(r"^# batch_epilogue +\d+   Batch epilogue of a loop: ", prints("plan", loop), re.MULTILINE)
     assert "# batch_epilogue" not in prints("plan", loop, "--without", "batch_epilogue")
     bare, plan = prints("plan", loop, *(word for name in PASSES for word in ("--without", name))).split("\n\n", 1)
-    assert re.fullmatch(r"# No passes\.\n# Held from one run to the next:\n# (fill_0_\d+) +float32\[\]\n# fill_1_\d+ +int64\[\]", bare)
+    assert re.fullmatch(r"# No passes\.\n# Constants kept between runs:\n# (fill_0_\d+) +float32\[\]\n# fill_1_\d+ +int64\[\]", bare)
     assert plan.startswith("def plan(")
     ended = oarlock("plan", model, "--without", "lifft")
     assert ended.status == 2
@@ -293,7 +291,7 @@ def test_prune_keeps_what_some_variables_need(folder, tmp_path, prints, refuses)
 def test_recompute_saves_a_training_program_that_goes_on_as_it_was(folder, tmp_path, prints, refuses):
     output = tmp_path / "smaller.safetensors"
     told = prints("recompute", folder / "run.safetensors", "--segments", "3", "-o", output)
-    assert re.fullmatch(rf"saved {re.escape(str(output))}: gradients compute [1-9]\d* ops? again\n", told)
+    assert re.fullmatch(rf"saved {re.escape(str(output))}: gradients recompute [1-9]\d* ops?\n", told)
     program, before = ol.load_model(output).program, ol.load_model(folder / "run.safetensors").program
     assert program.is_training
     assert len(program.main.ops) > len(before.main.ops)
@@ -352,7 +350,7 @@ def test_datasets_lists_every_data_set_and_prints_what_one_holds(prints, refuses
     )
     for name in names:
         assert re.search(r"^columns  \w.*\nrows     \w.*(\n.*)*\nsource   \w.*\nlicence  \w", prints("datasets", name), re.MULTILINE)
-    assert "rows     as many as the Python that runs has\n" in prints("datasets", "standard_library")
+    assert "rows     depends on the installed Python\n" in prints("datasets", "standard_library")
     assert refuses("datasets", "irs") == (
         'DataError: there is no data set "irs"\n  Try: did you mean "iris"?    (oarlock explain DataError)'
     )
@@ -384,7 +382,7 @@ def test_explain_prints_what_an_error_means(prints, refuses):
         assert page.startswith(f"{name}\n\n")
         assert len(page.splitlines()) >= 3
     assert prints("explain").startswith("Every exception of Oarlock.\n")
-    assert refuses("explain", "Shape") == f'ArgumentError: no error is called "Shape"\n  {", ".join(errors.__all__)}'
+    assert refuses("explain", "Shape") == f'ArgumentError: there is no error class "Shape"\n  {", ".join(errors.__all__)}'
 
 
 def test_every_error_that_suggests_a_page_has_one(prints, refuses, model):
@@ -637,7 +635,7 @@ def test_a_run_in_a_folder_goes_on_after_a_stop_and_is_listed(training, tmp_path
     assert "3/3" in prints("runs", "runs").split()
     assert refuses("resume", tmp_path) == f'MissingFileError: "{tmp_path}" is no folder of a run: it has no run.json'
     assert refuses("train", training, "--data", "digits:train", "--save-every", 2).startswith(
-        "ArgumentError: --save-every is for a run in a folder"
+        "ArgumentError: --save-every needs a run folder"
     )
 
 
@@ -650,7 +648,7 @@ def test_train_runs_at_a_place_that_is_named(training, prints, refuses):
     )
     for text in ("tpu", "gpu:", "gpu:one", "gpu:-1", "", "tpu,cpu"):
         message = refuses("train", training, "--data", "digits:train", "--place", text)
-        wanted = "--place is cpu, gpu, or gpu:1 for the second one, or several of these with commas"
+        wanted = "--place takes cpu, gpu or gpu:1 (the second GPU), or several separated by commas"
         assert f"{wanted}, not {text.split(',')[0]!r}" in " ".join(message.split())
 
 

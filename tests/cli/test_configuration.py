@@ -81,7 +81,7 @@ def test_the_model_of_a_script_is_trained_evaluated_and_saved(place, prints):
     assert printed[0] == "run runs/model-1"
     assert [line[:9] for line in printed[1:4]] == ["epoch 1/3", "epoch 2/3", "epoch 3/3"]
     assert printed[4:] == [
-        "saved kind.safetensors, which predicts",
+        "saved kind.safetensors for prediction",
         "Next: oarlock evaluate runs/model-1, oarlock report runs/model-1, oarlock infer runs/model-1 --data DATA; "
         "oarlock resume runs/model-1 --epochs N trains on, up to N in all",
     ]
@@ -173,7 +173,7 @@ def test_resume_refuses_fewer_epochs_than_there_are_and_changes_nothing(place, p
     prints("train", "model.py", *DATA, "--epochs", 3)
     before = {path: path.read_bytes() for path in Path("runs/model-1").rglob("*") if path.is_file()}
     assert refuses("resume", "runs/model-1", "--epochs", 2).splitlines()[-2:] == [
-        'ArgumentError: "runs/model-1" has 3 epochs already, and --epochs is the number of all',
+        'ArgumentError: "runs/model-1" already has 3 epochs, and --epochs is the total',
         "  Try: --epochs 5 trains 2 more    (oarlock explain ArgumentError)",
     ]
     assert {path: path.read_bytes() for path in Path("runs/model-1").rglob("*") if path.is_file()} == before
@@ -213,7 +213,7 @@ def test_an_error_of_a_script_has_the_lines_of_the_script_alone(place):
         (["--batch-size", "0"], "batch_size is a whole number from 1, not 0"),
         (["--save", "none/x.safetensors"], 'there is no folder "none"'),
         (["--config", "none.toml"], 'there is no file "none.toml"'),
-        (["--plain", "--quiet"], "--plain shows a line for each epoch, and --quiet none"),
+        (["--plain", "--quiet"], "--plain and --quiet exclude each other"),
     ],
 )
 def test_what_is_wrong_is_refused_before_anything_is_trained_or_written(arguments, message, place, refuses):
@@ -223,7 +223,7 @@ def test_what_is_wrong_is_refused_before_anything_is_trained_or_written(argument
 
 def test_a_script_without_data_or_without_a_cost_says_what_is_missing(place, refuses):
     assert refuses("train", "model.py") == (
-        'ArgumentError: "model.py" trains nothing by itself, and --data, on which the model is trained that it makes, is not given\n'
+        'ArgumentError: "model.py" does not train by itself, and no --data is given to train its model on\n'
         '  Try: --data table.csv:train --columns label=kind --columns "x=*"    (oarlock explain ArgumentError)'
     )
     script = Path("model.py").read_text()
@@ -234,7 +234,7 @@ def test_a_script_without_data_or_without_a_cost_says_what_is_missing(place, ref
         "  Try: cost = ol.layer.cross_entropy(logits, label)    (oarlock explain ArgumentError)"
     )
     Path("model.py").write_text(script.replace("predict =", "told ="))
-    assert 'has no variable "predict"' in refuses("train", "model.py", *DATA, "--save", "kind.safetensors")
+    assert 'defines no variable "predict"' in refuses("train", "model.py", *DATA, "--save", "kind.safetensors")
 
 
 def test_columns_of_another_shape_are_refused_before_a_run_begins(place, refuses):
@@ -325,20 +325,20 @@ def test_the_folder_that_a_script_names_is_not_overruled(place, refuses):
 def test_evaluate_refuses_what_measures_nothing(place, prints, refuses):
     prints("train", "model.py", *DATA, "--save", "kind.safetensors", "--quiet")
     assert refuses("evaluate", "kind.safetensors", "--data", "table.csv") == (
-        'ArgumentError: "kind.safetensors" holds no loss and no metric: it computes predict\n'
-        "  Try: oarlock infer predicts; measure the folder of its run, or what ol.save_model([cost, accuracy], parameters, path) saved"
+        'ArgumentError: "kind.safetensors" has no loss or metric: it computes predict\n'
+        "  Try: predict with oarlock infer; measure its run folder, or a file saved by ol.save_model([cost, accuracy], parameters, path)"
         "    (oarlock explain ArgumentError)"
     )
     model = ol.load_model(max(Path("runs/model-1/checkpoints").iterdir()) / "model.safetensors")
     ol.save_model(model.program.targets["loss"], model, "loss.safetensors")
-    assert refuses("evaluate", "loss.safetensors").startswith("ArgumentError: nothing says what to measure on\n")
+    assert refuses("evaluate", "loss.safetensors").startswith("ArgumentError: no data to measure on\n")
     inside = "runs/model-1, the first of 1 in it"
     for verb in ("evaluate", "resume"):
         assert refuses(verb, "runs") == (
             f'MissingFileError: "runs" is no folder of a run: it has no run.json\n  Try: {inside}    (oarlock explain MissingFileError)'
         )
     assert refuses("train", "runs/model-1").startswith(
-        'ArgumentError: "runs/model-1" is a folder, and train takes a script or a saved program'
+        'ArgumentError: "runs/model-1" is a folder, but train needs a script or a saved program'
     )
     assert refuses("evaluate", "runs/model-1", "--batch-size", 0) == "ArgumentError: evaluate: batch_size is a whole number from 1, not 0"
     columns = ("--columns", "x=width,height", "--columns", "kind=kind")
@@ -410,10 +410,10 @@ def test_what_is_imported_is_a_file_or_a_module_that_is_there_and_never_for_a_st
         'ArgumentError: --import: there is no module "no_such_module"'
     )
     assert refuses("check", own_model, "--untrusted", "--import", "my_operators.py") == (
-        "ArgumentError: --import runs Python of yours, so it is not for --untrusted, which knows the operators of Oarlock alone"
+        "ArgumentError: --import runs custom Python code, so it cannot be combined with --untrusted; only built-in operators are allowed"
     )
     Path("torch.py").write_text("")
-    assert "has the name of a module that is imported already" in refuses("check", own_model, "--import", "torch.py")
+    assert "has the name of an imported module" in refuses("check", own_model, "--import", "torch.py")
 
 
 def test_operators_of_ones_own_have_pages(own_model, prints):

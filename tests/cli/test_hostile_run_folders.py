@@ -189,5 +189,5 @@ def test_the_page_of_a_run_does_not_replace_what_a_link_leads_to(place, oarlock)
     for words in ((), ("--untrusted",)):
         ended = oarlock("report", "run", *words)
         assert ended.status == 1
-        assert '"run/report.html" is a symbolic link, and the page would replace what it leads to' in ended.error
+        assert '"run/report.html" is a symbolic link, and its target would be overwritten' in ended.error
     assert (place / "mine.txt").read_text() == "mine"

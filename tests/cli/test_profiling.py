@@ -51,7 +51,7 @@ def test_a_script_of_few_steps_ends_by_itself(script, prints, refuses):
     text = prints("profile", script, "--warm-up", 2, "4")
     assert text.startswith("the end\n2 steps of ")
     said = refuses("profile", script, "4")
-    assert said == "ArgumentError: no step was recorded: there were no more than 5, the warm-up\n  Try: --warm-up 0" + EXPLAIN
+    assert said == "ArgumentError: no step was recorded: all steps were part of the warm-up of 5\n  Try: --warm-up 0" + EXPLAIN
 
 
 def test_the_model_of_a_script_is_profiled_on_data_and_kept_nowhere(script, prints):
@@ -91,7 +91,7 @@ def test_train_writes_a_trace_beside_what_it_does(script, prints):
     assert text.startswith("the end\n4 steps of ")
     assert text.endswith("trace of 4 steps in trace.json, for ui.perfetto.dev or chrome://tracing\n")
     assert steps_in(Path("trace.json")) == 4
-    assert prints("train", script, "--profile", "other.json", "3").endswith("no trace: there were no more than 5 steps\n")
+    assert prints("train", script, "--profile", "other.json", "3").endswith("no trace: all steps were part of the warm-up of 5\n")
     assert not Path("other.json").exists()
 
 

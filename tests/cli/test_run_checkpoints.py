@@ -139,20 +139,20 @@ def test_what_a_run_does_not_have_is_refused(run, prints, refuses):
     there = ", ".join(map(str, steps(run)))
     for verb, *words in (["infer", "--data", "few.csv"], ["evaluate"], ["prune", "-o", "none.safetensors"]):
         assert refuses(verb, "runs/model-1", *words, "--checkpoint", 7777) == (
-            'MissingFileError: "runs/model-1" keeps no checkpoint of step 7777\n'
-            f"      it has those of {there}\n"
+            'MissingFileError: "runs/model-1" has no checkpoint of step 7777\n'
+            f"      steps with a checkpoint: {there}\n"
             "  Try: --checkpoint best, or newest    (oarlock explain MissingFileError)"
         )
         assert refuses(verb, "runs/model-1", *words, "--checkpoint", "last") == (
-            "ArgumentError: --checkpoint is best, newest or a step, not 'last'"
+            "ArgumentError: --checkpoint takes best, newest or a step number, not 'last'"
         )
         assert refuses(verb, "last.safetensors", *words, "--checkpoint", "best") == (
-            'ArgumentError: --checkpoint is for the folder of a run, and "last.safetensors" is none\n'
-            "  Try: oarlock runs lists them    (oarlock explain ArgumentError)"
+            'ArgumentError: --checkpoint needs a run folder, but "last.safetensors" is not a folder\n'
+            "  Try: oarlock runs lists run folders    (oarlock explain ArgumentError)"
         )
         assert refuses(verb, "runs", *words).startswith('MissingFileError: "runs" is no folder of a run: it has no run.json\n')
     assert refuses("prune", "last.safetensors", "-o", "none.safetensors") == (
-        'ArgumentError: nothing says what to keep of the model file "last.safetensors"\n'
+        'ArgumentError: no variable of the model file "last.safetensors" is given\n'
         "      it computes predict\n"
         "  Try: oarlock prune last.safetensors predict --output none.safetensors    (oarlock explain ArgumentError)"
     )
@@ -165,8 +165,8 @@ def test_what_a_run_does_not_have_is_refused(run, prints, refuses):
     for folder in (run / "checkpoints").iterdir():
         (folder / "manifest.json").unlink()
     assert refuses("infer", "runs/model-1", "--data", "few.csv") == (
-        'MissingFileError: "runs/model-1" keeps no checkpoint that is whole\n'
-        "  Try: oarlock resume runs/model-1 goes on with the run    (oarlock explain MissingFileError)"
+        'MissingFileError: "runs/model-1" has no intact checkpoint\n'
+        "  Try: oarlock resume runs/model-1 continues the run    (oarlock explain MissingFileError)"
     )
     assert not Path("none.safetensors").exists()
 
@@ -177,9 +177,9 @@ def test_a_run_that_does_not_know_what_predicts_says_how_to_get_a_model(place, p
     name = logits_of(Path("runs/model-1"))
     for verb in (["infer", "runs/model-1", "--data", "few.csv"], ["prune", "runs/model-1", "-o", "predict.safetensors"]):
         assert refuses(*verb) == (
-            'ArgumentError: "runs/model-1" keeps no program that predicts: '
-            "`oarlock train` keeps the `predict` of a script that makes a model\n"
-            f"  Try: oarlock prune runs/model-1 {name} --output predict.safetensors keeps what a variable of its program needs"
+            'ArgumentError: "runs/model-1" has no prediction program: '
+            "`oarlock train` stores one if the script defines `predict`\n"
+            f"  Try: oarlock prune runs/model-1 {name} --output predict.safetensors saves the part that computes a variable"
             "    (oarlock explain ArgumentError)"
         )
     prints("prune", "runs/model-1", name, "--output", "predict.safetensors")

@@ -29,7 +29,7 @@ from oarlock.cli.untrusted_run import Ended, Interrupted, ProcessLimits, run_unt
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="these limits are those of Linux")
 
-REPORT = "\n  Try: nothing was written; SECURITY.md says where to report a file that does this    (oarlock explain {})"
+REPORT = "\n  Try: nothing was written; report such a file as SECURITY.md describes    (oarlock explain {})"
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +148,7 @@ print(resource.getrlimit(resource.RLIMIT_NOFILE))
 def test_a_strangers_model_is_run_and_only_the_parent_writes(folder, tmp_path, facts):
     output = tmp_path / "predicted.npy"
     ended = run_module(folder, "infer", "model.safetensors", "--untrusted", "--data", "rows.npz", "--output", output)
-    note = "note: this system gives no network of its own to a process, so the child had this one's\n"
+    note = "note: this system cannot isolate the network of a process, so the child process had network access\n"
     assert (ended.returncode, ended.stderr) == (0, "" if facts["alone"] else note)
     assert ended.stdout == f"saved {output}\npredict  float32[16000, 4]\nsquare  float32[16000, 4]\n"
     with numpy.load(folder / "rows.npz") as rows:
@@ -179,7 +179,7 @@ def test_a_child_that_takes_too_much_memory_is_refused_it(folder):
     limits = ProcessLimits(memory_bytes=3 * 2**29)
     run = lambda: run_untrusted("infer", folder / "large.safetensors", "--data", folder / "rows.npz", limits=limits)  # noqa: E731
     assert refusal(ol.LimitError, run) == (
-        "more memory than the 1,610,612,736 bytes that the child process may take\n"
+        "the child process needs more than its limit of 1,610,612,736 bytes of memory\n"
         "  Try: limits=ProcessLimits(memory_bytes=...)    (oarlock explain LimitError)"
     )
 
@@ -189,7 +189,7 @@ def test_a_child_that_takes_too_much_time_is_ended(folder):
     run = lambda: run_untrusted("infer", folder / "slow.safetensors", "--data", folder / "square.npz", limits=limits)  # noqa: E731
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     assert refusal(ol.LimitError, run) == (
-        "infer: more than 1 seconds of CPU time in the child process\n"
+        "infer: the child process used more than 1 seconds of CPU time\n"
         "  Try: limits=ProcessLimits(cpu_seconds=...)    (oarlock explain LimitError)"
     )
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 15
@@ -217,9 +217,9 @@ def child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Call
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ("kill -SEGV $$", "SIGSEGV, and without an answer"),
-        ("kill -ABRT $$", "SIGABRT, and without an answer"),
-        ("exit 3", "status 3, and without an answer"),
+        ("kill -SEGV $$", "SIGSEGV and without an answer"),
+        ("kill -ABRT $$", "SIGABRT and without an answer"),
+        ("exit 3", "status 3 and without an answer"),
     ],
 )
 def test_a_child_that_breaks_is_an_error_of_ours(script, message, child):
@@ -228,12 +228,12 @@ def test_a_child_that_breaks_is_an_error_of_ours(script, message, child):
 
 def test_a_child_that_the_system_kills_is_an_error_of_ours(child):
     assert refusal(ol.LimitError, child("kill -KILL $$")) == (
-        f"check: the system killed the child process, as it does where memory or CPU time runs out{REPORT.format('LimitError')}"
+        f"check: the system killed the child process, which usually means that memory or CPU time ran out{REPORT.format('LimitError')}"
     )
 
 
-LATE = "check: more than 0.4 seconds in the child process\n  Try: limits=ProcessLimits(seconds=...)    (oarlock explain LimitError)"
-UNREADABLE = f"check: what the child process answered cannot be read{REPORT.format('KernelError')}"
+LATE = "check: the child process ran longer than 0.4 seconds\n  Try: limits=ProcessLimits(seconds=...)    (oarlock explain LimitError)"
+UNREADABLE = f"check: the answer of the child process cannot be read{REPORT.format('KernelError')}"
 
 
 @pytest.mark.parametrize("script", ["exec sleep 60", "exec 1>&-; exec sleep 60", "printf '{'; exec sleep 60", "sleep 60 & wait"])
@@ -258,7 +258,7 @@ def is_gone(process: int) -> bool:
     ("script", "kind", "message"),
     [
         ("exit 0", ol.KernelError, UNREADABLE),
-        ("exit 3", ol.KernelError, f"check: the child process ended with status 3, and without an answer{REPORT.format('KernelError')}"),
+        ("exit 3", ol.KernelError, f"check: the child process ended with status 3 and without an answer{REPORT.format('KernelError')}"),
         ("wait", ol.LimitError, LATE.replace("0.4", "4")),
     ],
 )
@@ -304,7 +304,7 @@ def interrupted(run: Callable[[], object], left: Path, *, times: int = 1) -> tup
 def test_an_interrupt_ends_the_child_too(child, tmp_path):
     raised, seconds = interrupted(child('sleep 60 & echo $! > "${0%/*}/left"; wait'), tmp_path / "left")
     assert raised.ended is None
-    assert str(raised) == "interrupted, and the child process handed back nothing"
+    assert str(raised) == "interrupted; the child process returned no result"
     assert seconds < 2.0
     assert is_gone(int((tmp_path / "left").read_text()))
 
@@ -313,7 +313,7 @@ def test_a_child_that_is_interrupted_hands_over_what_it_has(child, tmp_path):
     script = 'trap \'cat "${0%/*}/answer"; exit\' INT; sleep 60 & echo $! > "${0%/*}/left"; wait'
     raised, _ = interrupted(child(script, head(status=130, text=2, output=3) + b"ab\x00\x01\x02"), tmp_path / "left")
     assert raised.ended == Ended(130, "ab", b"\x00\x01\x02", False)
-    assert str(raised) == "interrupted, and the child process handed back what is here as `ended`"
+    assert str(raised) == "interrupted; the child process returned a result, `ended`"
     assert is_gone(int((tmp_path / "left").read_text()))
 
 
@@ -372,7 +372,7 @@ def test_what_is_read_before_it_is_known_costs_little(made, child):
     assert taken(child('cat "${0%/*}/answer"', made + b"\n")) < 16 * 2**20
 
 
-@pytest.mark.parametrize(("name", "verb"), [("output", "hands back"), ("text", "prints")])
+@pytest.mark.parametrize(("name", "verb"), [("output", "returned"), ("text", "printed")])
 def test_a_child_that_hands_back_too_much_is_refused_before_it_is_read(name, verb, child):
     run = child('cat "${0%/*}/answer"; exec cat /dev/zero', head(**{name: 10**15}), **{f"{name}_bytes": 1_000_000})
     assert refusal(ol.LimitError, run) == (
@@ -493,7 +493,7 @@ def test_the_child_is_told_no_secrets(child, monkeypatch):
 def test_elsewhere_than_on_linux_nothing_is_run(monkeypatch):
     monkeypatch.setattr(untrusted_run.sys, "platform", "darwin")
     assert refusal(ol.ArgumentError, lambda: run_untrusted("check", "model")) == (
-        "untrusted files are run on Linux alone: other systems do not have these limits"
+        "untrusted files can only be run on Linux: other systems do not have these limits"
     )
 
 
@@ -561,7 +561,7 @@ def test_what_an_interrupted_child_hands_back_is_written(ended, tmp_path, monkey
     with pytest.raises(SystemExit) as raised:
         main.app(["train", "--untrusted", str(file), "--data", "digits:train"])
     assert raised.value.code == 130
-    nothing = "\ninterrupted; the child process handed nothing back, so nothing was written\n"
+    nothing = "\ninterrupted; the child process returned no result, so nothing was written\n"
     assert tuple(capsys.readouterr()) == (("", nothing) if ended is None else ("what it printed\n", ""))
     assert file.read_bytes() == (b"the file" if ended is None else b"what it wrote")
 
@@ -574,11 +574,11 @@ def test_the_child_keeps_no_run_and_writes_where_the_command_line_says(folder, t
         words = ["train", str(folder / "large.safetensors"), "--data", "digits:train", "--untrusted", *map(str, arguments)]
         return lambda: main.app(words, standalone_mode=False)
 
-    said = "--{} is not for a stranger's program: the child process writes no file and has no network"
+    said = "--{} cannot be used with --untrusted: the child process cannot write files or use the network"
     assert refusal(ol.ArgumentError, run("--run", tmp_path / "run")) == said.format("run")
     assert refusal(ol.ArgumentError, run("--log", "tensorboard:logs")) == said.format("log")
     assert refusal(ol.ArgumentError, run("--config", tmp_path / "train.toml")) == (
-        "where the result is saved is said by --save, with --untrusted, and not by a file of settings"
+        "with --untrusted, the output path must be given by --save, not in the config file"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["train.toml"]
 
@@ -603,10 +603,10 @@ def test_a_script_is_no_untrusted_program(tmp_path, monkeypatch):
     (tmp_path / "script.py").write_text("raise AssertionError('this ran')")
     monkeypatch.setattr(output_file, "_handed", io.BytesIO())
     run = lambda: main.app(["train", str(tmp_path / "script.py"), "--untrusted"], standalone_mode=False)  # noqa: E731
-    assert refusal(ol.ArgumentError, run) == "--untrusted is for saved programs; a script is Python, which can do anything"
+    assert refusal(ol.ArgumentError, run) == "--untrusted needs a saved program: a script is arbitrary Python code"
 
 
 def test_what_the_child_could_reach_is_said(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(untrusted_run, "run_untrusted", lambda *_: Ended(0, "", b"", True))
     main.app(["check", str(tmp_path), "--untrusted"], standalone_mode=False)
-    assert capsys.readouterr().err == "note: this system gives no network of its own to a process, so the child had this one's\n"
+    assert capsys.readouterr().err == "note: this system cannot isolate the network of a process, so the child process had network access\n"

@@ -53,12 +53,12 @@ finally:
         ("--version", ol.__version__),
         ("--verson", "--version"),
         ("trian", "Did you mean 'train'?"),
-        ("import --help", "Bring in an ONNX model"),
+        ("import --help", "Import an ONNX model"),
         ("import trch", "Did you mean 'torch'?"),
         ("explain", "ShapeError"),
         ("explain ShapeError", "ShapeError"),
         ("runs .", "validation loss"),
-        ("runs --help", "Folders of runs"),
+        ("runs --help", "Run folders"),
         ("plot one", "loss"),
         ("plot one --out curves.svg", "saved curves.svg"),
     ],
@@ -158,7 +158,7 @@ child.main(["{}", *sys.argv[2:], "--untrusted", "nothing.safetensors"])
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="untrusted files are run on Linux alone")
+@pytest.mark.skipif(sys.platform != "linux", reason="untrusted files can only be run on Linux")
 @pytest.mark.parametrize("verb", ["show", "import onnx"])
 def test_the_child_of_untrusted_has_imported_its_verb_when_it_limits_itself(verb, tmp_path):
     done = run_python(CHILD, tmp_path, f"oarlock.cli.{verb.replace(' ', '_')}", *verb.split())

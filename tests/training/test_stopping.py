@@ -221,7 +221,7 @@ def test_the_command_ends_soon_after_an_interrupt_and_leaves_a_whole_file(after,
     assert try_once(folder, after, patience=20).fault == ""
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="untrusted files are run on Linux alone")
+@pytest.mark.skipif(sys.platform != "linux", reason="untrusted files can only be run on Linux")
 def test_a_strangers_program_that_is_interrupted_while_it_trains_leaves_a_whole_file_too(folder):
     """Its progress is not shown meanwhile: it is tried later and later, until it trains."""
     outcomes = []
@@ -259,7 +259,7 @@ def test_a_script_that_is_interrupted_leaves_what_it_trained_and_is_told_how_to_
     code += "from oarlock.cli.entry import run\ntry:\n    run()\nexcept SystemExit as ended:\n    print(ended.code)"
     assert run_python(code, tmp_path) == (
         "\ninterrupted after 3 steps; saved model.interrupted.safetensors\n"
-        "Next: oarlock train model.interrupted.safetensors --data DATA, where DATA is a .npz file of what the script trains on, "
+        "Next: oarlock train model.interrupted.safetensors --data DATA, where DATA is a .npz file of the training data, "
         "or digits:train\n130\n"
     )
     model = ol.load_model(tmp_path / "model.interrupted.safetensors")

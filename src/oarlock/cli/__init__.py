@@ -1,1 +1,1 @@
-"""The command line: one verb per file, no logic of its own."""
+"""The command line: each verb parses its arguments, calls the library and prints the result."""

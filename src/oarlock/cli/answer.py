@@ -1,6 +1,6 @@
-"""The answer of the child process of `--untrusted` to its parent: a head of JSON, one line, then text, then the bytes of a file.
+"""The answer of the `--untrusted` child process to its parent: one line of JSON (the head), then text, then the bytes of a file.
 
-The head says how long both are, so that the parent takes no more than that, and none of it before it knows. Nothing heavy is imported.
+The head gives the lengths of both, so the parent can check them before it reads further. Imports nothing heavy.
 """
 
 import json
@@ -9,13 +9,14 @@ from typing import BinaryIO, NamedTuple
 
 __all__ = ["Answer", "read_answer", "write_answer"]
 
-_HEAD_BYTES = 2**18  # of an error of ours no field has more than a few KiB; parsed, JSON takes twenty times its size at most
+_HEAD_BYTES = 2**18  # the fields of our errors have a few KiB at most; parsing JSON takes up to twenty times its size
 
 
 class Answer(NamedTuple):
-    """An answer: `error`, the fields of one of our errors, where the verb raised; else its `status` from 0 to 255, `text` and `output`.
+    """The answer of the child process.
 
-    `network`: whether the child had the network of its parent.
+    `error` holds the fields of an `OarlockError` that the verb raised; otherwise `status` (0 to 255), `text` and `output` are its result.
+    `network`: whether the child shared the network of its parent.
     """
 
     error: Mapping[str, object] | None
@@ -28,7 +29,7 @@ class Answer(NamedTuple):
 def write_answer(
     file: BinaryIO, *, status: int = 0, network: bool, text: str = "", output: bytes | memoryview = b"", error: object = None
 ) -> None:
-    """Write an answer. Only the first 255 of statuses are told apart."""
+    """Write an answer. A status above 255 is written as 255."""
     said = text.encode(errors="backslashreplace")
     head = {"error": error, "status": min(max(status, 0), 255), "network": network, "text": len(said), "output": len(output)}
     file.write(json.dumps(head, ensure_ascii=False).encode(errors="backslashreplace") + b"\n")
@@ -38,21 +39,21 @@ def write_answer(
 
 
 def read_answer(read_line: Callable[[int], bytes], read: Callable[[int], bytes], *, allow: Callable[[str, int], object]) -> Answer:
-    """Read an answer, which whoever wrote it may have made up. `allow` is asked for each length first, by name, and may raise.
+    """Read an untrusted answer. `allow(name, length)` is called before each part is read, and may raise.
 
-    Raises ValueError for one that is none of ours, and what the readers raise.
+    Raises ValueError if the answer is malformed, and anything that the readers raise.
     """
-    # Decoded here: json would look for a mark at its beginning, and import what reads such text.
+    # Decoded here: json would import an encoding detector for bytes.
     head = json.loads(read_line(_HEAD_BYTES).decode("utf-8"))
     if not isinstance(head, dict):
-        raise ValueError("the head is no object")
+        raise ValueError("the head is not an object")
     error, status, network = head.get("error"), head.get("status"), head.get("network")
     if not (error is None or isinstance(error, dict)) or type(status) is not int or not 0 <= status <= 255 or type(network) is not bool:
-        raise ValueError("the head has other fields")
+        raise ValueError("the head has wrong fields")
     lengths = {name: head.get(name) for name in ("text", "output")}
     for name, length in lengths.items():
         if type(length) is not int or length < 0:
-            raise ValueError(f"{name} has no length")
+            raise ValueError(f"{name} has no valid length")
         allow(name, length)
     text, output = (read(length) for length in lengths.values())  # type: ignore[arg-type]
     return Answer(error, status, network, text.decode("utf-8"), output)

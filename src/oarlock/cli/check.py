@@ -16,13 +16,13 @@ __all__ = ["check"]
 
 
 def check(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, or the bytes of a program.")],
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="Model file or serialized program.")],
     untrusted: Untrusted = False,
     imports: Imports = None,
 ) -> None:
-    """Verify a program: names, blocks, definitions, and every op against its operator. Nothing is run.
+    """Verify a program: names, blocks, definitions and the types of every op. Nothing is run.
 
-    Ends with status 1 and the first rule that is broken.
+    Exits with status 1 and an error message at the first violation.
     """
     if path.suffix == ".safetensors":
         program = read_model(path, standard, untrusted=untrusted).program
@@ -32,8 +32,8 @@ def check(
     kind = "a training program" if program.is_training else "a program"
     ops = sum(len(block.ops) for block in program.blocks)
     values = sum(_count(var.shape) for var in program.parameters())
-    counts = f"{_plural(len(program.blocks), 'block')}, {_plural(ops, 'op')} and {_plural(values, 'trained number')}"
-    typer.echo(f"{path.name}: {kind} of {counts}; every rule holds")
+    counts = f"{_plural(len(program.blocks), 'block')}, {_plural(ops, 'op')} and {_plural(values, 'trainable value')}"
+    typer.echo(f"{path.name}: {kind} of {counts}; no errors")
 
 
 def _plural(count: int, noun: str) -> str:
@@ -41,7 +41,7 @@ def _plural(count: int, noun: str) -> str:
 
 
 def _count(shape: tuple[int | str, ...] | None) -> int:
-    """How many elements a parameter has."""
+    """Return the number of elements of a shape; symbolic sizes count as 0."""
     total = 1
     for size in shape or ():
         total *= size if isinstance(size, int) else 0

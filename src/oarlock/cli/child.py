@@ -1,8 +1,8 @@
 """The child process of `--untrusted`: `python -m oarlock.cli.child LIMITS VERB ...`.
 
-Its standard output is an answer (`answer.py`): how the verb ended, what it printed, and the bytes of the file that it would have written.
-Nothing heavy is imported before the process is alone. An interrupt, which the parent passes on, ends it at once until there is something
-to hand over, and is no longer heard once that is being written.
+It writes an answer (`answer.py`) to standard output: how the verb ended, its printed text, and the bytes of its output file. Nothing heavy
+is imported before the process is isolated. An interrupt, which the parent forwards, ends the process immediately until there is a result
+to return; it is ignored while the answer is written.
 """
 
 import contextlib
@@ -19,16 +19,16 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # an exception may be lost in an import
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a KeyboardInterrupt can get lost in an import
     limits = ProcessLimits(**json.loads(arguments[0]))
     answer = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # text that libraries print must not mix with the answer
     network = not isolate()
 
     from oarlock.cli.main import app, import_verb
     from oarlock.cli.output_file import hand_over
 
-    import_verb(arguments[1:])  # while there are no limits
+    import_verb(arguments[1:])  # before the limits apply
     if arguments[1:3] == ["import", "torch"]:
         from oarlock.interop.torch.export import load_exporter
 
@@ -48,18 +48,18 @@ def main(arguments: list[str]) -> None:
         write_answer(answer, status=status, network=network, text=text.getvalue(), output=handed.getbuffer())
     else:
         write_answer(answer, network=network, error=failed)
-    os._exit(0)  # no other thread is waited for
+    os._exit(0)  # without waiting for other threads
 
 
 def _describe(error: Exception, limits: ProcessLimits) -> dict[str, object]:
-    """An exception as the parent raises it again: its class by name, its fields as text."""
+    """Return an exception as fields for the parent: its class name and its texts."""
     from oarlock.errors import ArgumentError, KernelError, LimitError, OarlockError
     from oarlock.out_of_memory import is_out_of_memory
 
     if is_out_of_memory(error):
-        message = f"more memory than the {limits.memory_bytes:,} bytes that the child process may take"
+        message = f"the child process needs more than its limit of {limits.memory_bytes:,} bytes of memory"
         error = LimitError(message, hint="limits=ProcessLimits(memory_bytes=...)")
-    elif hasattr(error, "format_message"):  # wrong usage, as the command line says it
+    elif hasattr(error, "format_message"):  # a usage error of the command line
         error = ArgumentError(error.format_message())  # type: ignore[attr-defined]
     elif not isinstance(error, OarlockError):
         error = KernelError(f"the child process failed: {type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""The option that picks columns of a table."""
+"""The option `--columns`, which selects columns of a table."""
 
 from typing import Annotated
 
@@ -10,6 +10,6 @@ Columns = Annotated[
     list[str],
     typer.Option(
         "--columns",
-        help='Columns of a table for an input: "x=width,height", "x=first:last", "label=kind", "x=*" for all others. Can be repeated.',
+        help='Columns of a table to use for an input: "x=width,height", "x=first:last", "label=kind"; "x=*" takes all others. Repeatable.',
     ),
 ]

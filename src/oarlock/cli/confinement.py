@@ -1,6 +1,6 @@
-"""Confinement of a process by the system itself: for the child that opens a stranger's file. Linux alone.
+"""Confinement of a process by the operating system, for the child that opens an untrusted file. Linux only.
 
-Imports nothing heavy: `isolate` has to come before any library starts a thread.
+Imports nothing heavy: `isolate` must be called before any library starts a thread.
 """
 
 import ctypes
@@ -21,11 +21,11 @@ _CAPABILITY_VERSION = 0x20080522
 
 @dataclass(frozen=True)
 class ProcessLimits:
-    """The resources that a child process which runs a stranger's file may use; `ol.run_untrusted(..., limits=ProcessLimits())`.
+    """Resource limits of a child process that runs an untrusted file: `ol.run_untrusted(..., limits=ProcessLimits())`.
 
-    `cpu_seconds` of all its threads together, from when it has imported what it needs; `seconds` on the clock; `memory_bytes` of
-    address space, including what PyTorch itself takes; `files` open at once; `output_bytes` of the file that it returns, and
-    `text_bytes` of what it prints.
+    `cpu_seconds`: CPU time of all threads together, counted after imports. `seconds`: wall-clock time. `memory_bytes`: address space,
+    including that of PyTorch itself. `files`: number of open files. `output_bytes`: size of the returned file. `text_bytes`: size of the
+    printed text.
     """
 
     cpu_seconds: int = 90
@@ -37,17 +37,17 @@ class ProcessLimits:
 
 
 def isolate() -> bool:
-    """Give up privileges, those to come too, and the network; return whether the network is gone, which a system may forbid.
+    """Drop all privileges, present and future, and the network. Return whether the network is gone, which the system may forbid.
 
-    It returns in another process than the one that called it, where the system gives a process numbers of its own for processes: there
-    no other process can be named, and all that are started end with the first of them. The caller waits, and ends as that one does.
-    To be called while the process has one thread. Raises OSError where privileges cannot be given up.
+    If the system supports PID namespaces, `isolate` returns in a new child process, which can name no other process, and whose descendants
+    are killed when it ends. The calling process waits for it and exits with the same status. Must be called while the process has a single
+    thread. Raises OSError if privileges cannot be dropped.
     """
     system = ctypes.CDLL(None, use_errno=True)
     tried = (_CLONE_NEWUSER | _CLONE_NEWNET | _CLONE_NEWPID, _CLONE_NEWNET | _CLONE_NEWPID, _CLONE_NEWUSER | _CLONE_NEWNET, _CLONE_NEWNET)
     flags = next((flags for flags in tried if system.unshare(flags) == 0), 0)
     header, none = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
-    # A new namespace gives its first process every capability there, and root has those of the system: it could raise its limits.
+    # A new namespace gives its first process all capabilities, and root has those of the system: either could raise its limits.
     if system.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or system.capset(header, none):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
@@ -56,15 +56,15 @@ def isolate() -> bool:
 
     ends_with_its_parent()
     if flags & _CLONE_NEWPID:
-        _continue_in_child(ends_with_its_parent, _end_as)  # the first process there, which signals end only from outside
+        _continue_in_child(ends_with_its_parent, _end_as)  # PID 1 of the namespace, which only outside signals can end
         _continue_in_child(ends_with_its_parent, os._exit)
     return bool(flags)
 
 
 def _continue_in_child(begin: Callable[[], None], end: Callable[[int], object]) -> None:
-    """Return in a child process alone, once it did `begin`; here, wait for it, and `end` with its status: 128 + N for signal N.
+    """Fork. In the child, call `begin` and return. In the parent, wait for the child and call `end(status)`: 128 + N for signal N.
 
-    An interrupt, which all of the group are sent, is the child's to answer.
+    The child handles SIGINT, which the whole process group receives.
     """
     answered = signal.signal(signal.SIGINT, signal.SIG_IGN)
     child = os.fork()
@@ -73,13 +73,13 @@ def _continue_in_child(begin: Callable[[], None], end: Callable[[int], object]) 
         signal.signal(signal.SIGINT, answered)
         return
     found = status = 0
-    while found != child:  # others too, whose parent ended
+    while found != child:  # orphans are reaped here too
         found, status = os.wait()
     end(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
 
 
 def _end_as(status: int) -> None:
-    """End this process as another one did, whose status this is."""
+    """End this process with the status of another one, or with its signal."""
     if status > 128:
         import resource
 
@@ -91,8 +91,8 @@ def _end_as(status: int) -> None:
 
 
 def limit(limits: ProcessLimits) -> None:
-    """Limit this process, for good: from here on it writes no file. To be called once all is imported, which counts for nothing."""
-    import resource  # no Windows has it
+    """Limit this process permanently; it can write no file afterwards. Call it after imports, which then do not count."""
+    import resource  # not available on Windows
 
     used = resource.getrusage(resource.RUSAGE_SELF)
     end = int(used.ru_utime + used.ru_stime) + 1 + limits.cpu_seconds
@@ -104,6 +104,6 @@ def limit(limits: ProcessLimits) -> None:
         (resource.RLIMIT_CORE, 0, 0),
     ):
         _, allowed = resource.getrlimit(kind)
-        if allowed != resource.RLIM_INFINITY:  # the caller's own limit may be the lower one
+        if allowed != resource.RLIM_INFINITY:  # an inherited limit may be lower
             soft, hard = min(soft, allowed), min(hard, allowed)
         resource.setrlimit(kind, (soft, hard))

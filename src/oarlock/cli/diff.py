@@ -1,4 +1,4 @@
-"""`oarlock diff`: what differs between two programs."""
+"""`oarlock diff`: compare two programs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,15 +14,15 @@ __all__ = ["diff"]
 
 
 def diff(
-    before: Annotated[Path, typer.Argument(help="A model file, or a program's bytes or text.")],
-    after: Annotated[Path, typer.Argument(help="Another.")],
-    exit_code: Annotated[bool, typer.Option("--exit-code", help="End with status 2 where they differ.")] = False,
+    before: Annotated[Path, typer.Argument(help="Model file, serialized program or program text.")],
+    after: Annotated[Path, typer.Argument(help="File to compare with.")],
+    exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit with status 2 if the programs differ.")] = False,
     untrusted: Untrusted = False,
     imports: Imports = None,
 ) -> None:
-    """Print what differs in meaning, block by block: + added, - removed, > moved, ~ changed.
+    """Print the semantic differences between two programs, block by block: + added, - removed, > moved, ~ changed.
 
-    Names of local values and the lines of authors are not differences.
+    Names of local values and source locations are ignored.
     """
     differences = diff_programs(*(read_program_file(path, untrusted=untrusted) for path in (before, after)))
     for difference in differences:

@@ -1,6 +1,6 @@
-"""Where the command `oarlock` begins: until its verb is imported there is nothing to undo, so an interrupt ends it at once.
+"""The entry point of the command `oarlock`. Until its verb is imported, an interrupt ends the process immediately.
 
-An interrupt that Python raises as an exception may be lost in an import: libraries, and Python itself, drop some.
+An interrupt raised as an exception can get lost in an import: some libraries, and Python itself, suppress it.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ __all__ = ["interrupts_end_at_once", "run"]
 
 @contextlib.contextmanager
 def interrupts_end_at_once() -> Iterator[None]:
-    """In this context an interrupt ends the process, unless who started it ignores interrupts, or the program has a handler of its own."""
+    """Make SIGINT end the process immediately in this context, unless it is ignored or has a custom handler."""
     alone = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if not alone:
         yield
@@ -26,7 +26,7 @@ def interrupts_end_at_once() -> Iterator[None]:
 
 
 def run() -> None:
-    """Run the command line, which imports a verb when it is asked for."""
+    """Run the command line; the verb is imported on demand."""
     with interrupts_end_at_once():
         from oarlock.cli import main
     main.run()

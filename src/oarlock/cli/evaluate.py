@@ -1,4 +1,4 @@
-"""`oarlock evaluate`: measure a model on data, without training it."""
+"""`oarlock evaluate`: measure a model on data without training it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -28,22 +28,22 @@ _ABOUT_DATA = ("train.validate", "train.columns", "train.seed")
 
 
 def evaluate(
-    path: Annotated[Path, typer.Argument(metavar="RUN | MODEL.safetensors", help="The folder of a run, or a model file.")],
+    path: Annotated[Path, typer.Argument(metavar="RUN | MODEL.safetensors", help="Run folder or model file.")],
     data: Annotated[
         str | None,
-        typer.Option(help="What to measure on: digits:test, table.csv, table.csv:test. What the run was validated on, unless given."),
+        typer.Option(help="Data to measure on: digits:test, table.csv, table.csv:test. Default: the validation data of the run."),
     ] = None,
     columns: Columns = [],  # noqa: B006  typer copies it
-    batch_size: Annotated[int, typer.Option(help="Rows that are computed at once.")] = 256,
-    seed: Annotated[int | None, typer.Option(help="Of the parts of the data; the program's own, unless given.")] = None,
+    batch_size: Annotated[int, typer.Option(help="Rows per batch.")] = 256,
+    seed: Annotated[int | None, typer.Option(help="Seed that splits the data. Default: the seed of the program.")] = None,
     checkpoint: Annotated[str | None, checkpoint_option("newest")] = None,
     untrusted: Untrusted = False,
     imports: Imports = None,
 ) -> None:
-    """Measure a model on data: its loss and metrics over all rows, as inference computes them. Nothing is trained or changed.
+    """Measure a model on data: loss and metrics over all rows, computed in inference mode. Nothing is trained or changed.
 
-    [bold]oarlock evaluate runs/one[/] measures the newest checkpoint of a run, [bold]--checkpoint best[/] that of its best epoch; --data
-    and --columns are those of the run, unless given.
+    `oarlock evaluate runs/one` measures the newest checkpoint of a run, `--checkpoint best` the best one. --data and --columns default to
+    those of the run.
     """
     configure_process(keep_memory=not is_child())
     asked = _options(path)
@@ -52,7 +52,7 @@ def evaluate(
     model = load_model(path, untrusted=untrusted) if chosen is None else chosen.model
     name = data if data is not None else asked.validate
     if name is None:
-        raise ArgumentError("nothing says what to measure on", hint="--data table.csv:test")
+        raise ArgumentError("no data to measure on", hint="--data table.csv:test")
     _require_measured(model, path)
     given = seed if seed is not None else asked.seed
     source = open_source(name, seed=model.program.seed if given is None else given, columns=columns or asked.columns, known=model.columns)
@@ -66,19 +66,19 @@ def evaluate(
 
 
 def _options(path: Path) -> TrainOptions:
-    """The options of the run in a folder, as far as its settings tell."""
+    """Return the data options of a run from its settings; defaults for a model file."""
     settings = path / "config.toml"
     given = read_configuration(settings) if settings.is_file() else {}
     try:
         return Invocation(given={name: given[name] for name in _ABOUT_DATA if name in given}).options()
-    except ArgumentError:  # what a script calls so is something else
+    except ArgumentError:  # a script's own settings of the same names
         return TrainOptions()
 
 
 def _require_measured(model: Model, path: Path) -> None:
-    """Raise ArgumentError for a model that only predicts."""
+    """Raise ArgumentError if a model has neither a loss nor a metric."""
     if not any(var.shape == () for var in model.program.targets.values()):
         raise ArgumentError(
-            f'"{path.name}" holds no loss and no metric: it computes {", ".join(model.program.targets)}',
-            hint="oarlock infer predicts; measure the folder of its run, or what ol.save_model([cost, accuracy], parameters, path) saved",
+            f'"{path.name}" has no loss or metric: it computes {", ".join(model.program.targets)}',
+            hint="predict with oarlock infer; measure its run folder, or a file saved by ol.save_model([cost, accuracy], parameters, path)",
         )

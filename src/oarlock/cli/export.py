@@ -1,4 +1,4 @@
-"""`oarlock export`: a model file as a file of another format."""
+"""`oarlock export`: convert a model file to another format."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,20 +15,20 @@ __all__ = ["export"]
 
 
 def export(
-    path: Annotated[Path, typer.Argument(metavar="MODEL.safetensors", help="A model file.")],
-    onnx: Annotated[Path, typer.Option("--onnx", help="Where to write the ONNX file.")],
+    path: Annotated[Path, typer.Argument(metavar="MODEL.safetensors", help="Model file.")],
+    onnx: Annotated[Path, typer.Option("--onnx", help="Path of the ONNX file to write.")],
     training: Annotated[
-        bool, typer.Option("--training", help="The whole training step: forward, backward, update, state in and out.")
+        bool, typer.Option("--training", help="Export the whole training step: forward, backward, update, state in and out.")
     ] = False,
-    opset: Annotated[int, typer.Option(help="The version of ONNX's operators, 17 to 23.")] = 18,
+    opset: Annotated[int, typer.Option(help="ONNX operator set version, 17 to 23.")] = 18,
     untrusted: Untrusted = False,
     imports: Imports = None,
 ) -> None:
-    """Write a model as ONNX: `oarlock export predict.safetensors --onnx predict.onnx`."""
+    """Export a model to ONNX: `oarlock export predict.safetensors --onnx predict.onnx`."""
     exported = to_onnx(load_model(path, untrusted=untrusted), destination(onnx), opset=opset, training=training)
     typer.echo(f"saved {onnx}")
-    typer.echo(f"takes {', '.join(name for name in exported.inputs if name not in exported.state)}")
-    gives = set(exported.state.values())
-    typer.echo(f"gives {', '.join(name for name in exported.outputs if name not in gives)}")
+    typer.echo(f"inputs {', '.join(name for name in exported.inputs if name not in exported.state)}")
+    next_states = set(exported.state.values())
+    typer.echo(f"outputs {', '.join(name for name in exported.outputs if name not in next_states)}")
     for name, following in exported.state.items():
         typer.echo(f"state {name} -> {following}")

@@ -1,4 +1,4 @@
-"""`oarlock hash`: a program's content hash."""
+"""`oarlock hash`: print the content hash of a program."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,9 +14,9 @@ __all__ = ["hash_"]
 
 
 def hash_(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, or a program's bytes or text.")],
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, serialized program or program text.")],
     untrusted: Untrusted = False,
     imports: Imports = None,
 ) -> None:
-    """Print the SHA-256 of a program: of what it is, whatever its values, its file and its author's lines."""
+    """Print the SHA-256 of a program's structure, ignoring values, file format and source locations."""
     typer.echo(content_hash(read_program_file(path, untrusted=untrusted)))

@@ -1,4 +1,4 @@
-"""Small images in a terminal, two pixels to a character."""
+"""Small images drawn in a terminal, two characters per pixel."""
 
 import numpy
 from rich.columns import Columns
@@ -13,7 +13,7 @@ _SHADES = " .:-=+*#%@"
 def draw_predictions(
     console: Console, images: numpy.ndarray, labels: numpy.ndarray, read: numpy.ndarray, confidence: numpy.ndarray
 ) -> None:
-    """Draw a few images beside what was read, of each label one, and a mistake last where there is one.
+    """Draw a few images with their predicted labels: one per label, and one misclassified image last, if there is one.
 
     images: float[n, c, h, w] from 0 to 1; labels, read: int64[n]; confidence: float[n] from 0 to 1.
     """

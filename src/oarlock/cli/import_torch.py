@@ -1,11 +1,11 @@
-"""`oarlock import torch`: an exported program of PyTorch as a model file of ours."""
+"""`oarlock import torch`: convert an exported PyTorch program to a model file."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-import oarlock.op.update  # noqa: F401  every operator that a program may use
+import oarlock.op.update  # noqa: F401  registers the operators of training programs
 from oarlock.cli.imported_operators import Imports
 from oarlock.cli.output_file import destination
 from oarlock.cli.untrusted_run import Untrusted
@@ -18,13 +18,13 @@ __all__ = ["import_torch"]
 
 
 def import_torch(
-    path: Annotated[Path, typer.Argument(metavar="FILE.pt2", help="What torch.export.save wrote.")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Where to save the model.")] = None,
-    check: Annotated[bool, typer.Option("--check", help="Run it beside PyTorch, and print how far apart they are.")] = False,
+    path: Annotated[Path, typer.Argument(metavar="FILE.pt2", help="File written by torch.export.save.")],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Path of the model file to write.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Compare the outputs with those of PyTorch.")] = False,
     untrusted: Untrusted = False,
     imports: Imports = None,
 ) -> None:
-    """Bring in an exported program: `oarlock import torch model.pt2 -o model.safetensors`. Prints what became of each operator."""
+    """Import an exported PyTorch program: `oarlock import torch model.pt2 -o model.safetensors`. Prints how each op was translated."""
     model = from_exported(read_archive(path, untrusted=untrusted), trusted=False)
     typer.echo(str(model.report))
     if output is not None:
@@ -32,8 +32,9 @@ def import_torch(
         ops = sum(len(block.ops) for block in model.program.blocks)
         typer.echo(f"saved {output}: {ops} ops, {len(model.program.parameters())} parameters")
     if check and draws_numbers(model):
-        typer.echo("it draws random numbers, so there is nothing to compare")
+        typer.echo("not compared: the program draws random numbers")
     elif check:
         for difference in compare_with_torch(model):
-            apart = "of another type" if difference.largest is None else f"{difference.largest:.3g} apart, of {difference.magnitude:.3g}"
-            typer.echo(f"{difference.output}: {apart}")
+            largest, magnitude = difference.largest, difference.magnitude
+            result = "the types differ" if largest is None else f"difference {largest:.3g} of {magnitude:.3g}"
+            typer.echo(f"{difference.output}: {result}")

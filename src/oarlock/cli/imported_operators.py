@@ -1,4 +1,4 @@
-"""`--import`: operators of a user's own, which a verb needs to know before it opens a program that uses them."""
+"""The option `--import`, which registers custom operators before a verb opens a program that uses them."""
 
 import importlib
 import importlib.util
@@ -15,16 +15,14 @@ __all__ = ["Imports", "import_operators"]
 
 Imports = Annotated[
     list[str] | None,
-    typer.Option(
-        "--import", metavar="FILE.py", help="Python that declares operators of your own, which the program uses. Can be repeated."
-    ),
+    typer.Option("--import", metavar="FILE.py", help="Python file that declares custom operators of the program. Repeatable."),
 ]
 
 
 def import_operators(name: str) -> None:
-    """Import `name`, a Python file, or a module of the working folder or of what is installed: what it declares is then known.
+    """Import `name`, a Python file or a module found in the working folder or among the installed packages, to register its operators.
 
-    Raises MissingFileError, ArgumentError for a module that is not there, and what the file raises.
+    Raises MissingFileError for a missing file, ArgumentError for a missing module, and any error of the imported code.
     """
     if name.endswith(".py"):
         _import_file(Path(name))
@@ -34,7 +32,7 @@ def import_operators(name: str) -> None:
     try:
         importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):  # one that it imports itself
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):  # a module that `name` imports
             raise
         raise ArgumentError(f'--import: there is no module "{name}"', hint="--import my_operators.py takes a file") from None
     finally:
@@ -42,19 +40,19 @@ def import_operators(name: str) -> None:
 
 
 def _import_file(path: Path) -> None:
-    """Import a file as the module of its name, unless it is imported already."""
+    """Import a file as the module named after it, unless it has been imported already."""
     if not path.is_file():
         raise MissingFileError(f'there is no file "{path}"')
     found = sys.modules.get(path.stem)
     if found is not None and getattr(found, "__file__", None) == str(path.resolve()):
         return
     if found is not None:
-        raise ArgumentError(f'--import: "{path}" has the name of a module that is imported already, "{path.stem}"', hint="rename the file")
+        raise ArgumentError(f'--import: "{path}" has the name of an imported module, "{path.stem}"', hint="rename the file")
     spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
     assert spec is not None
     assert spec.loader is not None
     sys.modules[path.stem] = module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.resolve().parent))  # for its neighbours
+    sys.path.insert(0, str(path.resolve().parent))  # for imports from the same folder
     try:
         spec.loader.exec_module(module)
     except BaseException:

@@ -28,24 +28,25 @@ __all__ = ["infer"]
 
 
 def infer(
-    path: Annotated[Path, typer.Argument(metavar="RUN | MODEL.safetensors", help="The folder of a run, or a model file.")],
+    path: Annotated[Path, typer.Argument(metavar="RUN | MODEL.safetensors", help="Run folder or model file.")],
     data: Annotated[
-        str, typer.Option(help="What to read: digits:test, another of `oarlock datasets`, a file of arrays or a table, a folder of images.")
+        str,
+        typer.Option(help="Data to predict: digits:test, another name of `oarlock datasets`, an array file, a table, an image folder."),
     ],
     columns: Columns = [],  # noqa: B006  typer copies it
-    seed: Annotated[int | None, typer.Option(help="Which split of a bundled data set; the model's own seed, unless given.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed that splits a bundled data set. Default: the seed of the model.")] = None,
     checkpoint: Annotated[str | None, checkpoint_option("best")] = None,
-    output: Annotated[Path | None, typer.Option(help="Save what is predicted: predicted.csv, or a .npy file.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Save the predictions to a .csv or .npy file.")] = None,
     untrusted: Untrusted = False,
     imports: Imports = None,
 ) -> None:
     """Run a model on data, without the Python that trained it.
 
-    A model that `oarlock train` has saved knows the columns of its table, and finds them by their names, whatever their order. Where the
-    data has a [bold]label[/], its accuracy is printed; images are drawn beside what was read, and up to 20 other rows are printed.
+    A model saved by `oarlock train` stores the columns of its table and finds them by name, in any order. If the data has a
+    [bold]label[/], the accuracy is printed. Images are drawn with their predicted labels; otherwise, up to 20 rows are printed.
 
-    [bold]oarlock infer runs/one[/] predicts by the best checkpoint of a run; [bold]oarlock prune runs/one -o model.safetensors[/] makes a
-    model file of it.
+    [bold]oarlock infer runs/one[/] uses the best checkpoint of a run; [bold]oarlock prune runs/one -o model.safetensors[/] saves it as a
+    model file.
     """
     require_no_checkpoint(path, checkpoint)
     if output is not None and not output.absolute().parent.is_dir():
@@ -96,7 +97,7 @@ def infer(
 
 
 def _written(predicted: numpy.ndarray | dict[str, numpy.ndarray], model: inference.Model, *, as_csv: bool) -> bytes:
-    """The bytes of a file of what is predicted: all of it in a table, the first target in a file of NumPy."""
+    """Return the contents of the output file: all targets as CSV, or the first target as a NumPy file."""
     found = predicted if isinstance(predicted, dict) else {next(iter(model.program.targets)): predicted}
     if as_csv:
         return format_csv(found).encode()

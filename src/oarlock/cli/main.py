@@ -1,4 +1,4 @@
-"""`oarlock`: its verbs, each in a file of its own."""
+"""The command `oarlock` and its verbs."""
 
 import importlib
 import sys
@@ -54,13 +54,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     help="Train, inspect and run models that are programs.\n\n"
-    "A model file holds the program and its values; running it needs none of the Python that wrote it.",
+    "A model file holds the program and its values; running it does not need the Python code that wrote it.",
 )
-app.add_typer(typer.Typer(cls=group_of(IMPORTS), no_args_is_help=True, help="Bring in a model of another framework."), name="import")
+app.add_typer(typer.Typer(cls=group_of(IMPORTS), no_args_is_help=True, help="Import a model from another framework."), name="import")
 
 
 def import_verb(words: Sequence[str]) -> None:
-    """Import the verb that `words` begin with, where it is one of ours."""
+    """Import the verb that `words` begin with, if there is one."""
     verbs, name = (IMPORTS, words[1:2]) if words[:1] == ["import"] else (VERBS, words[:1])
     if name and name[0] in verbs:
         verbs[name[0]].load(name[0])
@@ -78,8 +78,10 @@ def main(version: Annotated[bool, typer.Option("--version", callback=_version, i
 
 
 def run() -> None:
-    """Run the command line; one of our errors ends it with status 1 and the message, without a traceback, and an error of a script with
-    the lines of the script, without those of the command around it.
+    """Run the command line.
+
+    An `OarlockError` is printed without a traceback and sets the exit status 1. An error in a user's script is printed with the lines of
+    the script, without those of this command.
     """
     try:
         app()
@@ -98,16 +100,16 @@ def run() -> None:
 
 
 def _show(error: OarlockError) -> None:
-    """Print an error, and the notes on it."""
+    """Print an error and its notes."""
     console = Console(stderr=True, soft_wrap=True)
     console.print(f"[bold red]{type(error).__name__}[/]:", end=" ")
     console.print(str(error), markup=False, highlight=False)
-    for note in getattr(error, "__notes__", ()):  # of a run that is kept
+    for note in getattr(error, "__notes__", ()):  # the run folder, and how to resume
         console.print(note, markup=False, highlight=False)
 
 
 def _script_in(trace: TracebackType | None) -> TracebackType | None:
-    """The part of a traceback from the first line of a script that a verb runs; None where it ran none."""
+    """Return the part of a traceback that begins at the first line of a user's script, or None if no script was running."""
     in_command = False
     while trace is not None:
         name = trace.tb_frame.f_globals.get("__name__")

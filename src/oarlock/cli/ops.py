@@ -1,4 +1,4 @@
-"""`oarlock ops`: the operators."""
+"""`oarlock ops`: list and describe operators."""
 
 from typing import Annotated
 
@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 
 import oarlock.op
-import oarlock.op.update  # noqa: F401  its operators are listed too
+import oarlock.op.update  # noqa: F401  registers the update operators, which are listed too
 from oarlock.cli.imported_operators import Imports, import_operators
 from oarlock.registry.catalogue import standard
 from oarlock.registry.page import format_page
@@ -14,8 +14,8 @@ from oarlock.registry.page import format_page
 __all__ = ["ops"]
 
 
-def ops(name: Annotated[str | None, typer.Argument(help="An operator, to print its page.")] = None, imports: Imports = None) -> None:
-    """List the operators, or print one's page: signature, arguments, attributes, gradients, examples."""
+def ops(name: Annotated[str | None, typer.Argument(help="Operator to describe.")] = None, imports: Imports = None) -> None:
+    """List the operators, or describe one: signature, arguments, attributes, gradients, examples."""
     for module in imports or ():
         import_operators(module)
     console = Console(highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`oarlock opt`: a program after the passes that are named."""
+"""`oarlock opt`: apply passes to a program."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,22 +27,22 @@ _FOR_WORKERS: dict[str, Callable[[Program, int], int]] = {
 
 
 def opt(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, or a program's bytes or text.")],
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, serialized program or program text.")],
     passes: Annotated[
         list[str],
-        typer.Option("--pass", metavar="NAME", help="A pass to apply; may be given more than once, and is applied in that order."),
+        typer.Option("--pass", metavar="NAME", help="Pass to apply. Repeatable; passes are applied in the given order."),
     ],
-    workers: Annotated[int, typer.Option(min=1, help="How many workers the program is for, where a pass asks.")] = 2,
-    diff: Annotated[bool, typer.Option("--diff", help="Print what differs from the program before, in place of the program.")] = False,
-    source: Annotated[bool, typer.Option(help="Show the author's lines above what they made.")] = True,
+    workers: Annotated[int, typer.Option(min=1, help="Number of workers, for passes that distribute a program.")] = 2,
+    diff: Annotated[bool, typer.Option("--diff", help="Print the differences from the original instead of the program.")] = False,
+    source: Annotated[bool, typer.Option(help="Show source lines above the ops that they created.")] = True,
     untrusted: Untrusted = False,
     imports: Imports = None,
 ) -> None:
-    """Print a program as passes leave it: those that a plan applies, and those that write a program for several workers.
+    """Print a program after optimization passes, or after passes that distribute it over several workers.
 
     [bold]oarlock opt run.safetensors --pass data_parallel --pass shard_optimizer --workers 4[/]
 
-    How often each applied goes to the standard error, so that the program may be written to a file, and read again.
+    The number of rewrites of each pass goes to standard error, so the program can be redirected to a file and read again.
     """
     names = require_passes(passes, _FOR_WORKERS)
     program = read_program_file(path, untrusted=untrusted)

@@ -1,4 +1,4 @@
-"""Where a verb's file goes: to its path or, out of the child process of `--untrusted`, to the parent, which writes it."""
+"""The output file of a verb: written to its path or, in the child process of `--untrusted`, returned to the parent."""
 
 import io
 from pathlib import Path
@@ -11,12 +11,12 @@ _handed: io.BytesIO | None = None
 
 
 def destination(path: Path) -> Path | io.BytesIO:
-    """The destination of the file of a verb."""
+    """Return the path or, in the child process, the buffer to which a verb writes its file."""
     return path if _handed is None else _handed
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write the file of a verb. Raises as `write_file` does."""
+    """Write the output file of a verb. Raises the errors of `write_file`."""
     place = destination(path)
     if isinstance(place, Path):
         write_file(place, data)
@@ -25,12 +25,12 @@ def write(path: Path, data: bytes) -> None:
 
 
 def hand_over() -> io.BytesIO:
-    """Make this process the child: what its verb writes is held in what is returned, and never reaches a path."""
+    """Make this process the child, and return the buffer that receives the output file."""
     global _handed
     _handed = io.BytesIO()
     return _handed
 
 
 def is_child() -> bool:
-    """Whether this process is the child already."""
+    """Return whether this process is the child of `--untrusted`."""
     return _handed is not None

@@ -1,4 +1,4 @@
-"""`oarlock plan`: what a program runs as."""
+"""`oarlock plan`: print the execution plan of a program."""
 
 from inspect import getmodule
 from pathlib import Path
@@ -20,13 +20,13 @@ __all__ = ["plan"]
 
 
 def plan(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, or a program's bytes or text.")],
-    without: Annotated[list[str] | None, typer.Option(metavar="PASS", help="Leave a pass out; may be given more than once.")] = None,
-    backend: Annotated[str | None, typer.Option(help="inductor: with the regions that PyTorch's compiler would compile.")] = None,
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, serialized program or program text.")],
+    without: Annotated[list[str] | None, typer.Option(metavar="PASS", help="Skip a pass. Repeatable.")] = None,
+    backend: Annotated[str | None, typer.Option(help="inductor: show the regions that torch.compile would compile.")] = None,
     untrusted: Untrusted = False,
     imports: Imports = None,
 ) -> None:
-    """Print the Python that a program is run as, for its targets and its updates, and above it how often each pass applied."""
+    """Print the Python code that runs a program, with its targets and updates, after a summary of the passes applied."""
     try:
         left_out = require_passes(without or ())
     except ArgumentError as error:
@@ -43,13 +43,13 @@ def plan(
 
 
 def _table(plan: Plan) -> str:
-    """A line of comment for each pass: its name, how often it applied, what it is for; and one for each constant: its name and type."""
+    """Return comment lines for the passes (name, rewrites, purpose), the input size checks and the constants of a plan."""
     passes = [
         f"# {name:<22}{count:>4}   {(getmodule(PASSES[name]).__doc__ or '').splitlines()[0]}"  # type: ignore[union-attr]
         for name, count in plan.applied.items()
     ]
     held = [f"# {name:<25} {op.writes[0].type_text}" for name, op in plan.constants.items()]
-    lines = ["# The passes, and how often each applied:", *passes] if passes else ["# No passes."]
+    lines = ["# Passes and their number of rewrites:", *passes] if passes else ["# No passes."]
     checked = [f"# {check}" for check in plan.fed_checks]
-    lines += ["# Sizes that are checked when they are fed:", *checked] if checked else []
-    return "\n".join([*lines, *(["# Held from one run to the next:", *held] if held else [])]) + "\n\n"
+    lines += ["# Sizes checked when inputs are fed:", *checked] if checked else []
+    return "\n".join([*lines, *(["# Constants kept between runs:", *held] if held else [])]) + "\n\n"

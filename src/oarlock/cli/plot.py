@@ -1,4 +1,4 @@
-"""`oarlock plot`: the curves of runs, in the terminal or as a picture."""
+"""`oarlock plot`: draw the curves of runs in the terminal or as an image."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,21 +13,21 @@ __all__ = ["plot"]
 
 
 def plot(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The folders of one or more runs: finished, running, or killed.")],
-    out: Annotated[Path | None, typer.Option(help="Write a .png, .svg or .pdf, instead of drawing in the terminal.")] = None,
-    metric: Annotated[list[str] | None, typer.Option(help="What to draw, such as loss; may be given more than once.")] = None,
-    log: Annotated[bool, typer.Option("--log", help="A logarithmic axis of values.")] = False,
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders: finished, running or interrupted.")],
+    out: Annotated[Path | None, typer.Option(help="Write a .png, .svg or .pdf file instead of drawing in the terminal.")] = None,
+    metric: Annotated[list[str] | None, typer.Option(help="Metric to draw, such as loss. Repeatable.")] = None,
+    log: Annotated[bool, typer.Option("--log", help="Use a logarithmic value axis.")] = False,
     smooth: Annotated[
         float,
-        typer.Option(help="The weight of steps before, from 0 to less than 1; 0 draws training as it was measured."),
+        typer.Option(help="Smoothing of training curves, from 0 (none) to less than 1: the weight of previous steps."),
     ] = SMOOTH,
 ) -> None:
-    """Draw the curves of runs: a chart for each metric, a color for each run, validation beside training.
+    r"""Draw the curves of runs: one chart per metric, one color per run, training and validation together.
 
-    [bold]oarlock plot runs/one runs/two[/] draws in the terminal; [bold]--out losses.svg[/] writes a picture. PNG and PDF take matplotlib,
+    [bold]oarlock plot runs/one runs/two[/] draws in the terminal; [bold]--out losses.svg[/] writes an image. PNG and PDF need matplotlib:
     [bold]pip install "oarlock\\[plot]"[/].
     """
-    read = [RunRecord.read(run, follow=False) for run in runs]  # which may be a stranger's
+    read = [RunRecord.read(run, follow=False) for run in runs]  # run folders are untrusted
     drawn = plot_folders(*read, metrics=metric or (), log=log, smooth=smooth)
     if out is None:
         drawn.show()

@@ -1,4 +1,4 @@
-"""A few rows of a prediction, as text, for `infer`."""
+"""A few rows of predictions as text, for `oarlock infer`."""
 
 import numpy
 
@@ -6,12 +6,13 @@ from oarlock.plotting.axis import format_number
 
 __all__ = ["format_rows"]
 
-_ROWS, _COLUMNS = 20, 10  # that are printed at most
+_ROWS, _COLUMNS = 20, 10  # the largest table to print
 
 
 def format_rows(name: str, predicted: numpy.ndarray, labels: object) -> str | None:
-    """The rows of a prediction by their numbers, which begin with 0: the class and how certain it is, where each row has the shares of
-    classes, else its values; beside the labels, if there are some. None where there are too many, or none.
+    """Format predictions as a table, one line per row, with `labels` if they match.
+
+    Rows of class probabilities give the class and its certainty, others their values. Returns None if there are no rows or too many.
     """
     if predicted.ndim not in (1, 2) or not 0 < len(predicted) <= _ROWS or predicted.shape[1:] == (0,):
         return None
@@ -33,7 +34,7 @@ def format_rows(name: str, predicted: numpy.ndarray, labels: object) -> str | No
 
 
 def _are_shares(predicted: numpy.ndarray) -> bool:
-    """Whether each row has the shares of several classes, which add up to one, as softmax makes them."""
+    """Return whether each row holds the probabilities of several classes, as softmax computes them."""
     if predicted.ndim != 2 or predicted.shape[1] < 2 or not numpy.issubdtype(predicted.dtype, numpy.floating):
         return False
     rows = predicted.astype("float64")

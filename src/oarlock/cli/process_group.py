@@ -1,6 +1,6 @@
-"""A command in a process group of its own, which is read with a deadline and ended whole. Linux alone.
+"""A command in its own process group, read with a deadline and always killed as a whole. Linux only.
 
-What it runs may be a stranger's by now: it may answer nothing, answer for ever, or leave processes behind that hold its pipe.
+The command is untrusted: it may answer nothing, answer endlessly, or leave processes behind that hold its pipe open.
 """
 
 import contextlib
@@ -14,14 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 __all__ = ["ProcessGroup"]
 
 _CHUNK = 2**20
-_LOOK = 0.05  # seconds: how soon it is seen that the command is to stop, or that it ended while something else holds its pipe
+_LOOK = 0.05  # seconds between checks for a stop request, and for the end of the command while another process holds its pipe
 
 
 class ProcessGroup:
-    """A command that runs until `seconds` have passed, or until the `with` block ends; then no process of its group is left.
+    """A command that runs for at most `seconds`. Leaving the `with` block kills all processes of its group.
 
-    Once `stops` says so, its group is sent SIGINT, as by Ctrl-C, and the command has `patience` seconds left, but no more than it had.
-    Reading and waiting raise TimeoutError once the seconds are over.
+    When `stops()` becomes true, the group is sent SIGINT, as by Ctrl-C, and has at most `patience` more seconds. Reading and waiting raise
+    TimeoutError at the deadline.
     """
 
     def __init__(
@@ -32,13 +32,13 @@ class ProcessGroup:
         self._patience = patience
         self._is_stopping = False
         self._buffer = bytearray()
-        self._child = subprocess.Popen(  # noqa: S603  this interpreter, and no shell
+        self._child = subprocess.Popen(  # noqa: S603  this interpreter, without a shell
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=environment,
-            start_new_session=True,  # it may not take the terminal, and Ctrl-C reaches it by way of us alone
+            start_new_session=True,  # it cannot use the terminal, and only the parent forwards Ctrl-C
         )
         assert self._child.stdout is not None
         self._pipe = self._child.stdout
@@ -48,7 +48,7 @@ class ProcessGroup:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        # As long as nobody has waited for the command, its number is its own, and so is that of its group.
+        # Until the process is reaped, its PID and group ID cannot be reused.
         for end in (lambda: os.killpg(self._child.pid, signal.SIGKILL), self._child.kill):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 end()
@@ -56,17 +56,17 @@ class ProcessGroup:
         self._pipe.close()
 
     def read_line(self, most: int) -> bytes:
-        """Read its output up to the end of a line, without it. Raises ValueError for more than `most` bytes, EOFError for no end."""
+        """Read the next line of output, without the line end. Raises ValueError after `most` bytes, EOFError if the output ends first."""
         while b"\n" not in self._buffer:
             if len(self._buffer) > most:
-                raise ValueError("this line does not end")
+                raise ValueError("the line is too long")
             self._fill(most + 1 - len(self._buffer))
         line, _, rest = self._buffer.partition(b"\n")
         self._buffer = rest
         return bytes(line)
 
     def read(self, count: int) -> bytes:
-        """As many bytes of what it writes next. Raises EOFError where it writes fewer."""
+        """Read `count` bytes of output. Raises EOFError if the output ends first."""
         while len(self._buffer) < count:
             self._fill(count - len(self._buffer))
         with memoryview(self._buffer) as held:
@@ -75,7 +75,7 @@ class ProcessGroup:
         return found
 
     def wait(self) -> int:
-        """How it ended: its status, or minus the signal. Nothing that it writes is read any more."""
+        """Wait for the command, discarding further output. Return its exit status, or minus the signal that ended it."""
         while not self._has_ended():
             self._seconds_left()
             time.sleep(_LOOK / 10)
@@ -84,15 +84,15 @@ class ProcessGroup:
         return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
     def _fill(self, most: int) -> None:
-        """Wait for something, and take it. Raises EOFError where nothing is to come."""
+        """Wait for output and buffer up to `most` bytes. Raises EOFError at its end."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._pipe, selectors.EVENT_READ)
             while True:
-                ended = self._has_ended()  # asked for first: what it wrote before is in the pipe by then
+                ended = self._has_ended()  # checked before `select`, so that its last output is in the pipe
                 left = self._seconds_left()
                 if selector.select(0 if ended else min(left, _LOOK)):
                     break
-                if ended:  # another process holds the pipe, which is none of the command
+                if ended:  # only another process still holds the pipe
                     raise EOFError
         data = os.read(self._pipe.fileno(), min(most, _CHUNK))
         if not data:
@@ -100,7 +100,7 @@ class ProcessGroup:
         self._buffer += data
 
     def _seconds_left(self) -> float:
-        """The time it has, once it was asked to stop where it is to stop. Raises TimeoutError where there is none."""
+        """Return the time left; on a stop request, interrupt the command first. Raises TimeoutError if there is none."""
         if not self._is_stopping and self._stops():
             self._is_stopping = True
             self._end = min(self._end, time.monotonic() + self._patience)

@@ -1,4 +1,4 @@
-"""`oarlock profile`: what the steps of a script or of a model take their time for."""
+"""`oarlock profile`: profile the steps of a script or a model."""
 
 import sys
 import tempfile
@@ -28,29 +28,29 @@ __all__ = ["profile"]
 
 def profile(
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(metavar="SCRIPT.py | MODEL.safetensors", help="A script that runs steps, or a saved model.")],
+    path: Annotated[Path, typer.Argument(metavar="SCRIPT.py | MODEL.safetensors", help="Script or saved model to profile.")],
     data: Annotated[
-        str | None, typer.Option(help="What a step is fed: digits:train, table.csv. Of a saved model, numbers made up, unless given.")
+        str | None, typer.Option(help="Data for the steps: digits:train, table.csv. Default for a saved model: synthetic input.")
     ] = None,
     columns: Columns = [],  # noqa: B006  typer copies it
-    steps: Annotated[int, typer.Option(min=1, help="How many steps are recorded.")] = 10,
-    warm_up: Annotated[int, typer.Option(min=0, help="How many steps before them are not.")] = WARM_UP,
-    top: Annotated[int, typer.Option(min=1, help="How many operators and lines are shown.")] = 12,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Rows in a step; 32 or, of a training program, its own.")] = None,
+    steps: Annotated[int, typer.Option(min=1, help="Number of steps to record.")] = 10,
+    warm_up: Annotated[int, typer.Option(min=0, help="Number of warm-up steps to skip first.")] = WARM_UP,
+    top: Annotated[int, typer.Option(min=1, help="Number of operators and lines to show.")] = 12,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Rows per step. Default: that of the training program, or 32.")] = None,
     size: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=NUMBER", help="How large a size is, such as t=100, in what is made up. Can be repeated."),
+        typer.Option(metavar="NAME=NUMBER", help="Value for a symbolic size in the synthetic input, for example t=100. Repeatable."),
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the trace too: JSON that ui.perfetto.dev opens.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Also write a JSON trace for ui.perfetto.dev.")] = None,
     untrusted: Untrusted = False,
     imports: Imports = None,
 ) -> None:
-    """Show what steps take their time for: operators, lines of the script, reading data, checkpoints, and how much of it is arithmetic.
+    """Show how steps spend their time: operators, source lines, data loading, checkpoints, and the share of arithmetic.
 
-    [bold]oarlock profile examples/digits.py[/] runs a script until enough steps were recorded, and ends it there; what follows its name is
-    the script's own. What it saves until then, it saves.
+    [bold]oarlock profile examples/digits.py[/] runs a script until enough steps are recorded, then stops it. Further arguments go to the
+    script. Files that it writes before that remain.
 
-    [bold]oarlock profile run.safetensors --data digits:train[/] runs steps of a saved training program, or of a model, and saves nothing.
+    [bold]oarlock profile run.safetensors --data digits:train[/] runs steps of a saved training program or model, and saves nothing.
     """
     if not path.exists():
         raise MissingFileError(f'there is no file "{path}"')
@@ -58,7 +58,7 @@ def profile(
     require_folder_of(output)
     if path.suffix == ".py":
         if untrusted:
-            raise ArgumentError("--untrusted is for saved programs; a script is Python, which can do anything")
+            raise ArgumentError("--untrusted needs a saved program: a script is arbitrary Python code")
         found = _of_script(path, context.args, data, columns, batch_size, steps, warm_up)
     else:
         if context.args:
@@ -68,7 +68,7 @@ def profile(
         sizes = dict(_size(text) for text in size or ())
         found = profile_model(model, source, steps=steps, warm_up=warm_up, batch_size=batch_size, sizes=sizes)
     if not found.steps:
-        raise ArgumentError(f"no step was recorded: there were no more than {warm_up}, the warm-up", hint="--warm-up 0")
+        raise ArgumentError(f"no step was recorded: all steps were part of the warm-up of {warm_up}", hint="--warm-up 0")
     typer.echo(found.report(top))
     if output is not None:
         write(output, found.trace())
@@ -78,7 +78,7 @@ def profile(
 def _of_script(
     path: Path, arguments: list[str], data: str | None, columns: list[str], batch_size: int | None, steps: int, warm_up: int
 ) -> Profile:
-    """The profile of a script, or of the model that it makes, whose run is kept nowhere."""
+    """Profile a script, or the training of the model that it defines, without keeping the run."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         asked = {"data": data, "columns": columns, "batch_size": batch_size}
         if data is not None:
@@ -91,5 +91,5 @@ def _of_script(
 def _size(text: str) -> tuple[str, int]:
     name, equals, number = text.partition("=")
     if not equals or not number.isdecimal():
-        raise typer.BadParameter(f"{text!r:.60} is no size; NAME=NUMBER is", param_hint="--size")
+        raise typer.BadParameter(f"expected NAME=NUMBER, not {text!r:.60}", param_hint="--size")
     return name, int(number)

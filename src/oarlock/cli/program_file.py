@@ -1,8 +1,8 @@
-"""The program in whatever file a verb was given."""
+"""Reading the program of any file that a verb accepts."""
 
 from pathlib import Path
 
-import oarlock.op.update  # noqa: F401  the text of a training program uses its operators
+import oarlock.op.update  # noqa: F401  registers the operators of training programs, for their text
 from oarlock.errors import FormatError
 from oarlock.io.container import read_container
 from oarlock.io.files import read_file
@@ -16,9 +16,9 @@ __all__ = ["read_program_file"]
 
 
 def read_program_file(path: Path, *, untrusted: bool = False) -> Program:
-    """The program in a model file, in a file of its bytes or its text, or in the newest checkpoint of a run; its structure is verified.
+    """Read the program of a model file, a serialized program, a program text, or the newest checkpoint of a run, and verify its structure.
 
-    An `untrusted` file must be no link, and no folder. Raises MissingFileError, ReadError, FormatError, LimitError or VerifyError.
+    An `untrusted` path must not be a link or a folder. Raises MissingFileError, ReadError, FormatError, LimitError or VerifyError.
     """
     if path.is_dir() and not untrusted:
         return load_run(path).program
@@ -30,4 +30,4 @@ def read_program_file(path: Path, *, untrusted: bool = False) -> Program:
     try:
         return parse_program(data.decode())
     except UnicodeDecodeError as error:
-        raise FormatError(f'"{path.name}" is not the text of a program', given=[str(error)]) from error
+        raise FormatError(f'"{path.name}" is not a valid program text', given=[str(error)]) from error

@@ -1,4 +1,4 @@
-"""The options that say how progress is shown."""
+"""The options `--plain` and `--quiet`, which select the progress display."""
 
 from typing import Annotated, Literal
 
@@ -8,12 +8,12 @@ from oarlock.errors import ArgumentError
 
 __all__ = ["Plain", "Quiet", "shown"]
 
-Plain = Annotated[bool, typer.Option("--plain", help="A line for each epoch, as where the output is no terminal.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but what goes wrong.")]
+Plain = Annotated[bool, typer.Option("--plain", help="Print one line per epoch, as when the output is not a terminal.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")]
 
 
 def shown(*, plain: bool, quiet: bool) -> Literal["plain", "quiet"] | None:
-    """The kind of display that was asked for. Raises ArgumentError for both."""
+    """Return the selected display. Raises ArgumentError if both options are given."""
     if plain and quiet:
-        raise ArgumentError("--plain shows a line for each epoch, and --quiet none: give one of them")
+        raise ArgumentError("--plain and --quiet exclude each other: give one of them")
     return "plain" if plain else "quiet" if quiet else None

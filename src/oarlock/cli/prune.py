@@ -1,4 +1,4 @@
-"""`oarlock prune`: keep the part of a model that some variables need."""
+"""`oarlock prune`: extract the part of a model that computes given variables."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,20 +16,20 @@ __all__ = ["prune"]
 
 
 def prune(
-    path: Annotated[Path, typer.Argument(metavar="RUN | MODEL.safetensors", help="The folder of a run, or a model file.")],
+    path: Annotated[Path, typer.Argument(metavar="RUN | MODEL.safetensors", help="Run folder or model file.")],
     targets: Annotated[
-        list[str], typer.Argument(help="What to keep: targets or variables of the main block, by name; what predicts, of a run.")
+        list[str], typer.Argument(help="Targets or main-block variables to keep, by name. Default for a run: its prediction.")
     ] = [],  # noqa: B006  typer copies it
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to save what is left.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Path of the model file to write.")],
     checkpoint: Annotated[str | None, checkpoint_option("best")] = None,
     untrusted: Untrusted = False,
     imports: Imports = None,
 ) -> None:
-    """Save the part of a model that some variables need: `oarlock prune run.safetensors predict -o predict.safetensors`.
+    """Save the part of a model that computes given variables: `oarlock prune run.safetensors predict -o predict.safetensors`.
 
-    Of a run, it saves what predicts: [bold]oarlock prune runs/one -o model.safetensors[/] is for the best epoch what `oarlock train --save`
-    is for the last one.
+    For a run, the prediction is saved: [bold]oarlock prune runs/one -o model.safetensors[/] saves the best epoch as `oarlock train --save`
+    saves the last one.
     """
     require_no_checkpoint(path, checkpoint)
     if path.is_dir():
@@ -41,7 +41,7 @@ def prune(
         model, said = load_model(path, untrusted=untrusted), ""
     if not targets and not said:
         raise ArgumentError(
-            f'nothing says what to keep of the model file "{path}"',
+            f'no variable of the model file "{path}" is given',
             given=[f"it computes {', '.join(model.program.targets)}"],
             hint=f"oarlock prune {path} {next(iter(model.program.targets), 'NAME')} --output {output}",
         )

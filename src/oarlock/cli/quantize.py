@@ -1,4 +1,4 @@
-"""`oarlock quantize`: keep the weights of a model as integers of 8 bits."""
+"""`oarlock quantize`: store the weights of a model as 8-bit integers."""
 
 from pathlib import Path
 from typing import Annotated, cast
@@ -17,15 +17,15 @@ __all__ = ["quantize"]
 
 
 def quantize(
-    path: Annotated[Path, typer.Argument(metavar="MODEL.safetensors", help="A model that predicts.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to save the smaller one.")],
-    mode: Annotated[str, typer.Option(help="dynamic: products of integers; weights: products of floats.")] = "dynamic",
-    at_least: Annotated[int, typer.Option(min=0, help="Weights of fewer elements stay floats.")] = 4096,
-    products_at_least: Annotated[int, typer.Option(min=0, help="Products with weights of fewer elements are those of floats.")] = 2**17,
+    path: Annotated[Path, typer.Argument(metavar="MODEL.safetensors", help="Model file for inference.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Path of the model file to write.")],
+    mode: Annotated[str, typer.Option(help="dynamic: multiply in integers; weights: multiply in floats.")] = "dynamic",
+    at_least: Annotated[int, typer.Option(min=0, help="Smallest weight to quantize, in elements.")] = 4096,
+    products_at_least: Annotated[int, typer.Option(min=0, help="Smallest weight to multiply in integers, in elements.")] = 2**17,
     untrusted: Untrusted = False,
     imports: Imports = None,
 ) -> None:
-    """Save a model with its weights as int8, a quarter of the size: `oarlock quantize model.safetensors -o small.safetensors`."""
+    """Save a model with int8 weights, a quarter of the size: `oarlock quantize model.safetensors -o small.safetensors`."""
     model = load_model(path, untrusted=untrusted)
     try:
         smaller = quantized(model, cast(Mode, mode), at_least=at_least, products_at_least=products_at_least)

@@ -1,11 +1,11 @@
-"""`oarlock recompute`: let the gradients of a training program compute values again rather than keep them."""
+"""`oarlock recompute`: make the gradients of a training program recompute values instead of storing them."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-import oarlock.op.update  # noqa: F401  training programs use its operators
+import oarlock.op.update  # noqa: F401  registers the operators of training programs
 from oarlock.cli.imported_operators import Imports
 from oarlock.cli.output_file import destination
 from oarlock.cli.untrusted_run import Untrusted
@@ -16,20 +16,16 @@ __all__ = ["recompute"]
 
 
 def recompute(
-    path: Annotated[
-        Path, typer.Argument(metavar="RUN.safetensors", help="A training program with its values, as `oarlock train` saves it.")
-    ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to save what needs less memory.")],
-    checkpoint: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A variable with which a segment ends; may be given more than once.")
-    ] = None,
-    segments: Annotated[int | None, typer.Option(min=1, help="How many segments there are, where no checkpoints are given.")] = None,
-    loops: Annotated[bool, typer.Option(help="Compute again what the steps of loops compute.")] = True,
+    path: Annotated[Path, typer.Argument(metavar="RUN.safetensors", help="Training program with its values, as saved by `oarlock train`.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Path of the training program to write.")],
+    checkpoint: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Variable that ends a segment. Repeatable.")] = None,
+    segments: Annotated[int | None, typer.Option(min=1, help="Number of segments, if no --checkpoint is given.")] = None,
+    loops: Annotated[bool, typer.Option(help="Recompute the values of loop iterations.")] = True,
     untrusted: Untrusted = False,
     imports: Imports = None,
 ) -> None:
-    """Save a training program that needs less memory and more time: `oarlock recompute run.safetensors -o smaller.safetensors`."""
+    """Save a training program that needs less memory but more time: `oarlock recompute run.safetensors -o smaller.safetensors`."""
     model = load_model(path, untrusted=untrusted)
     count = apply(model.program, checkpoint or (), segments=segments, loops=loops)
     save_model(model, destination(output))
-    typer.echo(f"saved {output}: gradients compute {count} op{'' if count == 1 else 's'} again")
+    typer.echo(f"saved {output}: gradients recompute {count} op{'' if count == 1 else 's'}")

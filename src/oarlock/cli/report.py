@@ -1,4 +1,4 @@
-"""`oarlock report`: a run as one page."""
+"""`oarlock report`: write an HTML report of a run."""
 
 from pathlib import Path
 from typing import Annotated
@@ -17,33 +17,33 @@ __all__ = ["report"]
 
 
 def _beside(context: typer.Context, out: Path | None) -> Path | None:
-    """The page of a run is put in its folder, unless a place was given. Raises ArgumentError where a link there leads elsewhere."""
+    """Default the output to report.html in the run folder. Raises ArgumentError if that is a symbolic link."""
     run = context.params.get("run")
     if out is not None or run is None:
         return out
     out = Path(run) / "report.html"
     if out.is_symlink():
-        raise ArgumentError(f'"{out}" is a symbolic link, and the page would replace what it leads to', hint="--out FILE.html")
+        raise ArgumentError(f'"{out}" is a symbolic link, and its target would be overwritten', hint="--out FILE.html")
     return out
 
 
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run: finished, running, or killed.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder: finished, running or interrupted.")],
     out: Annotated[
         Path | None,
-        typer.Option(callback=_beside, metavar="FILE.html", help="Where the page goes; report.html in the folder, if not given."),
+        typer.Option(callback=_beside, metavar="FILE.html", help="Path of the report. Default: report.html in the run folder."),
     ] = None,
-    log: Annotated[bool, typer.Option("--log", help="Curves with a logarithmic axis of values.")] = False,
+    log: Annotated[bool, typer.Option("--log", help="Use a logarithmic value axis for curves.")] = False,
     smooth: Annotated[
-        float, typer.Option(help="The weight of steps before, from 0 to less than 1; 0 draws training as measured.")
+        float, typer.Option(help="Smoothing of training curves, from 0 (none) to less than 1: the weight of previous steps.")
     ] = SMOOTH,
     untrusted: Untrusted = False,
     imports: Imports = None,
 ) -> None:
-    """Write a run as one HTML page: curves, measures, predictions, the drawn program, configuration, time, environment, checkpoints.
+    """Write an HTML report of a run: curves, metrics, predictions, the program, configuration, timing, environment, checkpoints.
 
-    The page is one file that needs no other and no network. It holds the few rows of data that the run kept, and what its best checkpoint
-    predicts for them: look at it before you give it away. A folder of somebody else is read with [bold]--untrusted[/].
+    The report is a single self-contained file. It includes the sample rows stored with the run and the predictions of the best checkpoint
+    for them: review it before you share it. Read a run folder that you do not trust with [bold]--untrusted[/].
     """
     assert out is not None
     if not out.absolute().parent.is_dir():

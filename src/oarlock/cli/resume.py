@@ -1,4 +1,4 @@
-"""`oarlock resume`: go on with a run that is kept in a folder."""
+"""`oarlock resume`: resume a run from its folder."""
 
 import contextlib
 import json
@@ -21,35 +21,35 @@ from oarlock.training.run_record import RunRecord
 __all__ = ["resume"]
 
 _LARGEST = 2**20  # bytes of run.json
-_SAID_ANEW = ("--steps", "--config", "--set", "--run")  # the folder of the run says what they said, and a run goes on to its end
+_REPLACED = ("--steps", "--config", "--set", "--run")  # the run folder has their settings, and a resumed run trains to its end
 
 
 def resume(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
-    epochs: Annotated[int | None, typer.Option(help="Train up to this many epochs in all; as many as before, unless given.")] = None,
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
+    epochs: Annotated[int | None, typer.Option(help="Total number of epochs to train. Default: as before.")] = None,
     plain: Plain = False,
     quiet: Quiet = False,
 ) -> None:
-    """Go on with a run where its last checkpoint is, by the command that began it and the settings that its folder holds, to the end.
+    """Resume a run from its last checkpoint, using the original command and the settings in its folder.
 
-    It ends with the same bits as if it had never stopped. The command is run: resume only folders of your own.
+    The result is bit-identical to that of an uninterrupted run. The original command is executed, so resume only folders that you trust.
     """
     about, settings = folder / "run.json", folder / "config.toml"
     if not about.is_file():
-        RunRecord.read(folder)  # which says what is there instead
+        RunRecord.read(folder)  # raises an error that describes the folder
     try:
         found = json.loads(read_file(about, largest=_LARGEST, limit="file_bytes"))
         command, place = [str(word) for word in found["command"]], Path(found["working_folder"])
-    except OarlockError:  # a ValueError too
+    except OarlockError:  # also a ValueError
         raise
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise FormatError(f'"{about}" does not say how the run was begun') from error
+        raise FormatError(f'"{about}" has no valid record of the command that started the run') from error
     if not command:
-        raise FormatError(f'"{about}" does not say how the run was begun')
+        raise FormatError(f'"{about}" has no valid record of the command that started the run')
     progress, settings, resolved = shown(plain=plain, quiet=quiet), settings.resolve(), folder.resolve()
     is_script = command[0].endswith(".py") and os.path.basename(command[0]) != "__main__.py"
     if is_script and epochs is not None:
-        raise ArgumentError("--epochs is for a run that `oarlock train` began; a script says by itself how many there are")
+        raise ArgumentError("--epochs needs a run that `oarlock train` started; a script sets its own number of epochs")
     if epochs is not None:
         _require_more(folder, epochs)
     words = command if is_script else [command[0], *_again(command[1:], os.path.relpath(resolved, place), settings.is_file(), epochs)]
@@ -57,7 +57,7 @@ def resume(
         shown_words = shlex.join(words if is_script else ["oarlock", *words[1:]])
         typer.echo(shown_words if place == Path.cwd() else f"in {place}: {shown_words}")
     if not place.is_dir():
-        raise MissingFileError(f'there is no folder "{place}", in which the run was begun')
+        raise MissingFileError(f'the working folder of the run, "{place}", does not exist')
     with contextlib.chdir(place):
         if is_script:
             given = read_configuration(settings) if settings.is_file() else {}
@@ -71,18 +71,18 @@ def resume(
 
 
 def _require_more(folder: Path, epochs: int) -> None:
-    """Raise ArgumentError where the run has more epochs than it is to have: nothing would be trained, and its record would change."""
+    """Raise ArgumentError if the run already has more than `epochs` epochs: nothing would be trained, but its record would change."""
     done = max((record.epoch for record in RunRecord.read(folder).history), default=0)
     if epochs < done:
         raise ArgumentError(
-            f'"{folder}" has {done} epochs already, and --epochs is the number of all',
+            f'"{folder}" already has {done} epochs, and --epochs is the total',
             hint=f"--epochs {done + epochs} trains {epochs} more",
         )
 
 
 def _again(words: list[str], folder: str, has_settings: bool, epochs: int | None) -> list[str]:
-    """The words of a command of ours as it goes on with the run in `folder`."""
-    options = (*_SAID_ANEW, "--epochs") if epochs is not None else _SAID_ANEW
+    """Return the words of an `oarlock` command that resumes the run in `folder`."""
+    options = (*_REPLACED, "--epochs") if epochs is not None else _REPLACED
     kept, is_value = [], False
     for word in words:
         if is_value:

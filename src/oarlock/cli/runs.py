@@ -1,4 +1,4 @@
-"""`oarlock runs`: runs side by side."""
+"""`oarlock runs`: compare runs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,15 +18,14 @@ __all__ = ["runs"]
 
 def runs(
     folders: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FOLDER...]", help="Folders of runs, or folders that hold them; runs/ unless given.")
+        list[Path] | None, typer.Argument(metavar="[FOLDER...]", help="Run folders, or folders that contain them. Default: runs/.")
     ] = None,
-    by: Annotated[str | None, typer.Option(help='The measure by which the best run is first, such as "validation loss".')] = None,
+    by: Annotated[str | None, typer.Option(help='Metric to sort by, best run first, such as "validation loss".')] = None,
 ) -> None:
-    """List runs, and compare them: how far each is and how long it took, in which settings they differ, what the last epoch measured, and
-    which epoch was the best one.
+    """List and compare runs: progress, time, settings that differ, metrics of the last epoch, and the best epoch.
 
-    Of each measure, the best value has a star. Below, it is said why a run failed, and which are runs of one program. In a narrow terminal
-    each run is a column.
+    The best value of each metric has a star. Failures, and runs of the same program, are listed below the table. In a narrow terminal, each
+    run is a column.
     """
     given = folders or [Path("runs")]
     found = RunComparison.read(given)
@@ -34,7 +33,7 @@ def runs(
         found = found.ordered_by(by)
     console = Console(soft_wrap=True, highlight=False)
     if not found.runs and not found.broken:
-        console.print(f"no run in {', '.join(map(str, given))}", markup=False)
+        console.print(f"no runs in {', '.join(map(str, given))}", markup=False)
         return
     if found.runs:
         rows = _rows(found)
@@ -47,11 +46,11 @@ def runs(
         console.print(Text(f"{visible(path.name)}: {error.message}", style="red"))
     if len(found.programs) > 1 and len(found.programs) < len(found.runs):
         alike = [", ".join(visible(run.name) for run in group) for group in found.programs.values() if len(group) > 1]
-        console.print(Text(f"the same program: {'; '.join(alike)}", style="dim"))
+        console.print(Text(f"runs of the same program: {'; '.join(alike)}", style="dim"))
 
 
 def _rows(found: RunComparison) -> list[list[str]]:
-    """The names of columns, and a row for each run."""
+    """Return a row of column names, then one row per run."""
     judged = next((run.judged_by for run in found.runs if run.judged_by is not None), None)
     head = ["run", "program", "state", *found.settings, "epochs", "step", "time", *found.labels]
     rows = [[*head, *([] if judged is None else [f"best {judged}"])]]
@@ -70,12 +69,12 @@ def _rows(found: RunComparison) -> list[list[str]]:
 
 
 def _width(rows: list[list[str]]) -> int:
-    """The characters of a table of these rows."""
+    """Return the width of a table, in characters."""
     return sum(2 + max(cell_len(cell) for cell in column) for column in zip(*rows, strict=True)) - 2
 
 
 def _table(rows: list[list[str]]) -> Text:
-    """The rows below each other, the first of them bold, as wide as they are."""
+    """Format rows as an aligned table with a bold first row."""
     widths = [max(cell_len(cell) for cell in column) for column in zip(*rows, strict=True)]
     text = Text()
     for number, row in enumerate(rows):

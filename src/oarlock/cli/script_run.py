@@ -1,4 +1,4 @@
-"""Scripts: run as Python would, and the model that one makes trained, where data for it is given."""
+"""Running a script, and training the model that it defines if data is given."""
 
 import runpy
 import shlex
@@ -27,10 +27,10 @@ __all__ = ["run_script"]
 
 
 def run_script(path: Path, arguments: list[str], invocation: Invocation, sending: Sending | None = None) -> None:
-    """Run a script as `python SCRIPT.py ARGUMENTS` would, then train the model that it makes, if data for that is given.
+    """Run a script as `python SCRIPT.py ARGUMENTS` would, then train the model that it defines, if data is given.
 
-    It is given those options of the command too that a script may have of its own. The first of several workers is `sending` the others
-    the model; where the script takes the data as a setting of its own, and so trains by itself, they run it too.
+    Options that a script may also define (`PASSED`) are passed on to it. The first of several workers is `sending` the model to the
+    others; if the script reads `data` from its settings and trains by itself, the other workers run the script too.
     """
     require_program_file(path)
     before, folder = sys.argv, str(path.resolve().parent)
@@ -47,7 +47,7 @@ def run_script(path: Path, arguments: list[str], invocation: Invocation, sending
             stopped(interrupt.result, resumed(invocation.folder))
         saved = Path(f"{path.stem}.interrupted.safetensors")
         save_model(interrupt.result, saved)
-        how = "--data DATA, where DATA is a .npz file of what the script trains on, or digits:train"
+        how = "--data DATA, where DATA is a .npz file of the training data, or digits:train"
         stopped(interrupt.result, f"oarlock train {shlex.quote(str(saved))} {how}", saved)
     finally:
         invocation.is_script = False
@@ -62,17 +62,17 @@ def run_script(path: Path, arguments: list[str], invocation: Invocation, sending
         _train_model(path, model_in(names, path.name), options, invocation, sending or Sending())
     elif options.given.keys() - set(PASSED) or (isinstance(cost, Var) and not cost.block.program.is_training):
         raise ArgumentError(
-            f'"{path.name}" trains nothing by itself, and --data, on which the model is trained that it makes, is not given',
+            f'"{path.name}" does not train by itself, and no --data is given to train its model on',
             hint='--data table.csv:train --columns label=kind --columns "x=*"',
         )
 
 
 def _train_model(path: Path, model: ScriptModel, options: TrainOptions, invocation: Invocation, sending: Sending) -> None:
-    """Train the model of a script, in a folder."""
+    """Train the model that a script defines, in a run folder."""
     program, predict = model.cost.block.program, model.predict
     if options.save is not None and predict is None:
         raise ArgumentError(
-            f'--save saves what predicts, and "{path.name}" has no variable "predict"', hint="predict = ol.layer.softmax(logits)"
+            f'--save needs a prediction, but "{path.name}" defines no variable "predict"', hint="predict = ol.layer.softmax(logits)"
         )
     require_folder_of(options.save)
     if options.seed is not None:
@@ -83,13 +83,13 @@ def _train_model(path: Path, model: ScriptModel, options: TrainOptions, invocati
         model.cost, optimizer=_optimizer(options, model.optimizer), show=model.show,
         batch_size=options.batch_size, epochs=options.epochs, backend=options.backend
     )  # fmt: skip
-    made.prediction = None if predict is None else program_of(predict).to_bytes()  # for checkpoints: the cost need not compute it
+    made.prediction = None if predict is None else program_of(predict).to_bytes()  # for checkpoints: the cost may not compute it
 
     def save(result: TrainingResult) -> None:
         if options.save is not None and predict is not None:
             save_model(predict, result.parameters, options.save, columns=made.columns)
             if invocation.progress != "quiet":
-                typer.echo(f"saved {options.save}, which predicts")
+                typer.echo(f"saved {options.save} for prediction")
 
     invocation.on_result = save
     try:
@@ -104,14 +104,12 @@ def _optimizer(options: TrainOptions, own: Optimizer | None) -> Optimizer | None
     if options.optimizer is not None:
         return optimizer_from(options.optimizer, options.lr)
     if options.lr is not None and own is not None:
-        raise ArgumentError(
-            "the script makes an optimizer with a learning rate of its own", hint="--optimizer adam --lr 1e-3 takes another"
-        )
+        raise ArgumentError("the script sets the learning rate of its optimizer", hint="--optimizer adam --lr 1e-3 replaces the optimizer")
     return own if options.lr is None else SGD(options.lr)
 
 
 def _free_folder(above: Path, name: str) -> Path:
-    """The first of NAME-1, NAME-2, ... that is not there yet."""
+    """Return the first of NAME-1, NAME-2, ... that does not exist."""
     number = 1
     while (above / f"{name}-{number}").exists():
         number += 1

@@ -1,4 +1,4 @@
-"""`oarlock serve`: answer requests with a model file."""
+"""`oarlock serve`: serve a model file by HTTP."""
 
 import os
 import re
@@ -21,45 +21,45 @@ _USUAL = ServingLimits()
 
 
 def serve(
-    path: Annotated[Path, typer.Argument(metavar="MODEL.safetensors", help="A model file.")],
-    name: Annotated[str | None, typer.Option(help="What the model is called in addresses; the name of the file, unless given.")] = None,
-    host: Annotated[str, typer.Option(help="Where to listen. 127.0.0.1 is this machine alone; 0.0.0.0 is everybody.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 takes one that is free.")] = 8000,
-    threads: Annotated[int | None, typer.Option(help="Among how many threads a kernel is divided; the cores, unless given.")] = None,
-    batch_rows: Annotated[int, typer.Option(help="Rows of several requests that are run at once; 1 runs each alone.")] = _USUAL.batch_rows,
-    queue: Annotated[int, typer.Option(help="Requests that wait; more are refused with status 429.")] = _USUAL.queue,
-    connections: Annotated[int, typer.Option(help="Open connections; more are refused.")] = _USUAL.connections,
-    body_bytes: Annotated[int, typer.Option(help="The largest body; a larger one is refused with status 413.")] = _USUAL.body_bytes,
-    rows: Annotated[int, typer.Option(help="Rows of a request and of its answer; more have status 413.")] = _USUAL.rows,
-    json_values: Annotated[int, typer.Option(help="Numbers, texts and lists in the JSON of a request.")] = _USUAL.json_values,
-    answer_bytes: Annotated[int, typer.Option(help="The largest answer; a larger one has status 413.")] = _USUAL.answer_bytes,
-    run_bytes: Annotated[int, typer.Option(help="Values of a run in memory at once; more have status 413.")] = _USUAL.run_bytes,
-    seconds: Annotated[float, typer.Option(help="From a request to its answer; later ones have status 503.")] = _USUAL.seconds,
-    backend: Annotated[str | None, typer.Option(help="onnxruntime: ONNX Runtime computes; the bits are its own.")] = None,
-    untrusted: Annotated[bool, typer.Option("--untrusted", help="Refused: a stranger's file is not served.")] = False,
+    path: Annotated[Path, typer.Argument(metavar="MODEL.safetensors", help="Model file.")],
+    name: Annotated[str | None, typer.Option(help="Name of the model in URLs. Default: the name of the file.")] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on. 127.0.0.1: this machine only; 0.0.0.0: all interfaces.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 chooses a free one.")] = 8000,
+    threads: Annotated[int | None, typer.Option(help="Number of threads per kernel. Default: the number of cores.")] = None,
+    batch_rows: Annotated[int, typer.Option(help="Rows of several requests to run together; 1 runs each alone.")] = _USUAL.batch_rows,
+    queue: Annotated[int, typer.Option(help="Largest number of waiting requests; more get status 429.")] = _USUAL.queue,
+    connections: Annotated[int, typer.Option(help="Largest number of open connections; more are refused.")] = _USUAL.connections,
+    body_bytes: Annotated[int, typer.Option(help="Largest request body; a larger one gets status 413.")] = _USUAL.body_bytes,
+    rows: Annotated[int, typer.Option(help="Largest number of rows in a request or response; more get status 413.")] = _USUAL.rows,
+    json_values: Annotated[int, typer.Option(help="Largest number of values and lists in a JSON request.")] = _USUAL.json_values,
+    answer_bytes: Annotated[int, typer.Option(help="Largest response; a larger one gets status 413.")] = _USUAL.answer_bytes,
+    run_bytes: Annotated[int, typer.Option(help="Largest memory for the values of a run; more gets status 413.")] = _USUAL.run_bytes,
+    seconds: Annotated[float, typer.Option(help="Time limit of a request; a later response gets status 503.")] = _USUAL.seconds,
+    backend: Annotated[str | None, typer.Option(help="onnxruntime: run with ONNX Runtime; results may differ in bits.")] = None,
+    untrusted: Annotated[bool, typer.Option("--untrusted", help="Not supported: untrusted files cannot be served.")] = False,
     imports: Imports = None,
 ) -> None:
     """Serve a model by HTTP: the Open Inference Protocol v2, and plain JSON.
 
-    [bold]GET /v2/models/NAME[/] says what it takes, [bold]POST /v2/models/NAME/infer[/] and [bold]POST /infer[/] compute,
-    [bold]GET /v2/health/ready[/] and [bold]GET /metrics[/] tell how it is.
+    [bold]GET /v2/models/NAME[/] describes the model, [bold]POST /v2/models/NAME/infer[/] and [bold]POST /infer[/] run it,
+    [bold]GET /v2/health/ready[/] and [bold]GET /metrics[/] report the state of the server.
 
-    SIGTERM and Ctrl-C stop it: what was accepted is answered, and the status is 0.
+    SIGTERM and Ctrl-C stop the server: accepted requests are answered, and the exit status is 0.
     """
     if untrusted:
         raise ArgumentError(
-            "a stranger's file is not served: a run of it has limits in a process of its own, and a server goes on for days",
-            hint="oarlock infer FILE --untrusted --data ROWS.npz runs it once; serve it without --untrusted in a container of its own",
+            "untrusted files cannot be served: --untrusted limits the process of a single run, and a server runs for days",
+            hint="run it once with oarlock infer FILE --untrusted --data ROWS.npz, or serve it without --untrusted in a container",
         )
     for module in imports or ():
         import_operators(module)
     if backend not in (None, "onnxruntime"):
-        raise ArgumentError(f"--backend is onnxruntime, or left out, not {backend!r:.60}")
+        raise ArgumentError(f"--backend can only be onnxruntime, not {backend!r:.60}")
     counts = {"--batch-rows": batch_rows, "--queue": queue, "--connections": connections, "--body-bytes": body_bytes, "--seconds": seconds}
     counts |= {"--rows": rows, "--json-values": json_values, "--answer-bytes": answer_bytes, "--run-bytes": run_bytes}
     for option, value in counts.items():
         if value <= 0:
-            raise ArgumentError(f"{option} is above 0, not {value}")
+            raise ArgumentError(f"{option} must be above 0, not {value}")
     limits = ServingLimits(
         batch_rows=batch_rows,
         queue=queue,
@@ -77,7 +77,7 @@ def serve(
     configure_process(threads=threads)
     name = path.stem if name is None else name
     if not re.fullmatch(r"[A-Za-z0-9_.-]{1,128}", name):
-        raise ArgumentError(f"{name!r:.140} is no name for addresses", hint="--name digits")
+        raise ArgumentError(f"{name!r:.140} cannot be used in URLs", hint="--name digits")
     loaded = inference.load_model(path)
     model = ServedModel(name, loaded, run_by_onnxruntime(loaded, threads=threads) if backend else None)
 
@@ -87,5 +87,5 @@ def serve(
         typer.echo(f"each request is run alone: {model.rows.reason}" if model.rows.symbol is None else together)
 
     if not serve_model(model, host=host, port=port, limits=limits, ready=say):
-        typer.echo("stopped before all that was accepted was answered", err=True)
-        os._exit(1)  # a run that has not ended would be waited for
+        typer.echo("stopped before all accepted requests were answered", err=True)
+        os._exit(1)  # without waiting for unfinished runs

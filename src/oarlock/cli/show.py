@@ -1,4 +1,4 @@
-"""`oarlock show`: print the program in a file, or draw it."""
+"""`oarlock show`: print or draw a program."""
 
 from pathlib import Path
 from typing import Annotated
@@ -19,31 +19,29 @@ __all__ = ["show"]
 
 
 def show(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, the bytes of a program, or the folder of a run.")],
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, serialized program or run folder.")],
     out: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="[OUT]", help="Where a drawing is written, .html or .svg; with --html or --svg, and without this, it is printed."
-        ),
+        typer.Argument(metavar="[OUT]", help="Path of the drawing, .html or .svg. Without it, --html and --svg print the drawing."),
     ] = None,
-    svg: Annotated[bool, typer.Option("--svg", help="Draw the program as a picture.")] = False,
-    html: Annotated[bool, typer.Option("--html", help="Draw the program as a page that folds, one file that needs no other.")] = False,
-    depth: Annotated[int | None, typer.Option(min=0, help="How many layers and blocks in one another a drawing has open at first.")] = None,
-    source: Annotated[bool, typer.Option(help="Show the author's lines above what they made; in a drawing, of what is pointed at.")] = True,
+    svg: Annotated[bool, typer.Option("--svg", help="Draw the program as an SVG image.")] = False,
+    html: Annotated[bool, typer.Option("--html", help="Draw the program as a self-contained HTML page with collapsible blocks.")] = False,
+    depth: Annotated[int | None, typer.Option(min=0, help="Nesting depth of layers and blocks that a drawing opens at first.")] = None,
+    source: Annotated[bool, typer.Option(help="Show source lines above the ops that they created; in a drawing, on hover.")] = True,
     untrusted: Untrusted = False,
     imports: Imports = None,
 ) -> None:
-    """Print a program: its nested blocks, with types, parameters and the lines of its author.
+    """Print a program: its nested blocks, with types, parameters and source lines.
 
     Or draw it: `oarlock show model.safetensors model.html`, or `model.svg`.
     """
     if svg and html:
-        raise ArgumentError("show: --svg and --html are two drawings; ask for one at a time")
+        raise ArgumentError("show: --svg and --html exclude each other: give one of them")
     if not (svg or html) and out is not None:
         svg, html = out.suffix == ".svg", out.suffix in (".html", ".htm")
     if not (svg or html) and (out is not None or depth is not None):
         given = "--depth" if out is None else f'"{out}"'
-        raise ArgumentError(f"show: {given} is for a drawing", hint="--svg draws a picture, --html a page")
+        raise ArgumentError(f"show: {given} needs a drawing", hint="--svg draws a picture, --html a page")
     program = read_program_file(path, untrusted=untrusted)
     if svg or html:
         drawing = draw(program, depth=depth, source=source)

@@ -1,4 +1,4 @@
-"""`oarlock summary`: the layers of a program, and what they take."""
+"""`oarlock summary`: list the layers of a program and their cost."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,18 +14,18 @@ __all__ = ["summary"]
 
 
 def summary(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="A model file, a program's bytes or text, or the folder of a run.")],
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="Model file, serialized program, program text or run folder.")],
     depth: Annotated[
         int | None,
-        typer.Option(min=1, help="How many parts of a name, such as the three of encoder.0.attention, make a layer; all, unless given."),
+        typer.Option(min=1, help="Group layers by this many parts of their names: encoder.0.attention has three. Default: all parts."),
     ] = None,
     size: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=NUMBER", help="How large a size is, such as n=32; may be given more than once.")
+        list[str] | None, typer.Option(metavar="NAME=NUMBER", help="Value for a symbolic size, for example n=32. Repeatable.")
     ] = None,
     untrusted: Untrusted = False,
     imports: Imports = None,
 ) -> None:
-    """Print the layers of a program: what they give, their parameters, and the multiply-adds they take."""
+    """Print the layers of a program: output types, parameters and multiply-adds."""
     sizes = None if not size else dict(_size(text) for text in size)
     typer.echo(str(summarize(read_program_file(path, untrusted=untrusted), depth=depth, sizes=sizes)))
 
@@ -33,5 +33,5 @@ def summary(
 def _size(text: str) -> tuple[str, int]:
     name, equals, number = text.partition("=")
     if not equals or not number.isdecimal():
-        raise typer.BadParameter(f"{text!r:.60} is no size; NAME=NUMBER is", param_hint="--size")
+        raise typer.BadParameter(f"expected NAME=NUMBER, not {text!r:.60}", param_hint="--size")
     return name, int(number)

@@ -1,4 +1,4 @@
-"""The options that write a trace of some steps."""
+"""The options `--profile` and `--profile-steps` of `oarlock train`, which write a trace of some steps."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,23 +14,23 @@ from oarlock.profiling import profile
 
 __all__ = ["WARM_UP", "ProfilePath", "ProfileSteps", "traced"]
 
-WARM_UP = 5  # steps: the first makes the plan
+WARM_UP = 5  # steps: the first compiles the plan
 
 ProfilePath = Annotated[
     Path | None,
-    typer.Option("--profile", metavar="FILE", help="Write a trace of some steps, JSON that ui.perfetto.dev opens, and what they wait for."),
+    typer.Option("--profile", metavar="FILE", help="Profile some steps: print a summary, and write a JSON trace for ui.perfetto.dev."),
 ]
-ProfileSteps = Annotated[int, typer.Option(min=1, help=f"How many steps the trace has, after the first {WARM_UP}.")]
+ProfileSteps = Annotated[int, typer.Option(min=1, help=f"Number of steps to trace, after a warm-up of {WARM_UP}.")]
 
 
 @contextmanager
 def traced(path: Path | None, steps: int) -> Iterator[None]:
-    """Write a trace of what runs in this context to `path`, where there is one, and print its summary, however it ends."""
+    """Write a trace of the steps run in this context to `path`, unless it is None, and print its summary, even after an error."""
     if path is None:
         yield
         return
     if is_child():
-        raise ArgumentError("--profile writes a file, which --untrusted does not allow", hint="leave out --untrusted")
+        raise ArgumentError("--profile cannot write its file with --untrusted", hint="leave out --untrusted")
     require_folder_of(path)
     found = None
     try:
@@ -41,4 +41,4 @@ def traced(path: Path | None, steps: int) -> Iterator[None]:
             found.save(path)
             typer.echo(f"{found.summary()}\n\ntrace of {found.steps} steps in {path}, for ui.perfetto.dev or chrome://tracing")
         elif found is not None:
-            typer.echo(f"no trace: there were no more than {WARM_UP} steps")
+            typer.echo(f"no trace: all steps were part of the warm-up of {WARM_UP}")

@@ -1,4 +1,4 @@
-"""`oarlock train`: run a training script, train the model that a script makes, or continue a saved training program."""
+"""`oarlock train`: run a training script, train the model that a script defines, or continue a saved training program."""
 
 import shlex
 import sys
@@ -29,84 +29,83 @@ from oarlock.training.sent_model import Sending, receive
 
 __all__ = ["train"]
 
-_KEPT, _HOW = "What is kept and told", "How it trains"  # parts of the help
+_KEPT, _HOW = "Output", "Training"  # panels of --help
 
 
 def train(
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(metavar="SCRIPT.py | PROGRAM.safetensors", help="A script, or a saved training program.")],
+    path: Annotated[Path, typer.Argument(metavar="SCRIPT.py | PROGRAM.safetensors", help="Script or saved training program.")],
     data: Annotated[
         str | None,
-        typer.Option(help="What to train on: digits:train, another of `oarlock datasets`, table.csv, table.csv:train, a folder of images."),
+        typer.Option(help="Training data: digits:train, another name of `oarlock datasets`, table.csv, table.csv:train, an image folder."),
     ] = None,
-    validate: Annotated[str | None, typer.Option(help="What it is measured on after each epoch: digits:test, table.csv:test.")] = None,
-    validate_every: Annotated[
-        int | None, typer.Option(help="Steps between measurements; an epoch, unless given.", rich_help_panel=_HOW)
-    ] = None,
+    validate: Annotated[str | None, typer.Option(help="Validation data, evaluated after each epoch, for example digits:test.")] = None,
+    validate_every: Annotated[int | None, typer.Option(help="Steps between validations. Default: one epoch.", rich_help_panel=_HOW)] = None,
     columns: Columns = [],  # noqa: B006  typer copies it
-    epochs: Annotated[int | None, typer.Option(help="Train up to this many epochs in all; a saved program knows how many it had.")] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Rows in a step; 32, unless given.")] = None,
-    optimizer: Annotated[
-        str | None, typer.Option(help='adam, "AdamW(1e-3, weight_decay=0.1)"; SGD, unless given or in the script.')
+    epochs: Annotated[
+        int | None, typer.Option(help="Total number of epochs, counting those that a saved program was already trained for.")
     ] = None,
-    lr: Annotated[float | None, typer.Option(help="The learning rate of the optimizer.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Rows per step. Default: 32.")] = None,
+    optimizer: Annotated[
+        str | None,
+        typer.Option(help='adam, or with options: "AdamW(1e-3, weight_decay=0.1)". Default: the optimizer of the script, or SGD.'),
+    ] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate of the optimizer.")] = None,
     steps: Annotated[int | None, typer.Option(help="Stop after this many further steps.", rich_help_panel=_HOW)] = None,
     seed: Annotated[
         int | None,
         typer.Option(
-            help="Of the parts of the data, which rows :train and :test are, and of a script's model; the program's own, unless given.",
+            help="Seed of the :train and :test split, and of a script's model. Default: the seed of the program.",
             rich_help_panel=_HOW,
         ),
     ] = None,
     save: Annotated[
         Path | None,
         typer.Option(
-            help="Where to save the training program; where it came from, unless given. Of a script's model: what predicts.",
+            help="Path of the saved training program; default: the input file. For a script's model: path of the prediction model.",
             rich_help_panel=_KEPT,
         ),
     ] = None,
     run: Annotated[
         Path | None,
         typer.Option(
-            help="A folder to keep the run in, and go on with one: what it measures, checkpoints. runs/NAME-1 for a script's model.",
+            help="Run folder for metrics and checkpoints; an existing run is resumed. Default for a script's model: runs/NAME-1.",
             rich_help_panel=_KEPT,
         ),
     ] = None,
-    save_every: Annotated[
-        int | None, typer.Option(help="Steps between checkpoints; an epoch, unless given.", rich_help_panel=_KEPT)
-    ] = None,
+    save_every: Annotated[int | None, typer.Option(help="Steps between checkpoints. Default: one epoch.", rich_help_panel=_KEPT)] = None,
     log: Annotated[
         list[str],
         typer.Option(
-            help="Who is told what is measured: tensorboard:FOLDER, mlflow:ADDRESS, wandb:PROJECT, trackio:PROJECT.", rich_help_panel=_KEPT
+            help="Metric logger: tensorboard:FOLDER, mlflow:ADDRESS, wandb:PROJECT, trackio:PROJECT. Repeatable.", rich_help_panel=_KEPT
         ),
     ] = [],  # noqa: B006  typer copies it
     backend: Annotated[
         str | None,
         typer.Option(
-            help="inductor: PyTorch's compiler compiles regions of the plan; none: no longer. As saved, if not given.", rich_help_panel=_HOW
+            help="inductor: compile parts of the plan with torch.compile; none: do not. Default: the saved setting.", rich_help_panel=_HOW
         ),
     ] = None,
     place: Annotated[
-        str | None, typer.Option(help="Where it runs: cpu, gpu (each worker at its own), gpu:1; several with commas.", rich_help_panel=_HOW)
+        str | None, typer.Option(help="Device: cpu, gpu (one per worker), gpu:1, or several separated by commas.", rich_help_panel=_HOW)
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="Settings by TOML: options in the section train, and what a script declares.", rich_help_panel=_HOW)
+        Path | None, typer.Option(help="TOML file with options (section train) and settings of a script.", rich_help_panel=_HOW)
     ] = None,
     settings: Annotated[
         list[str],
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting, such as train.lr=3e-4. Can be repeated.", rich_help_panel=_HOW),
+        typer.Option("--set", metavar="NAME=VALUE", help="Set an option or a setting: train.lr=3e-4. Repeatable.", rich_help_panel=_HOW),
     ] = [],  # noqa: B006  typer copies it
     profile: ProfilePath = None,
     profile_steps: ProfileSteps = 10,
     workers: Workers = 1,
     shard_optimizer: Annotated[
         bool,
-        typer.Option("--shard-optimizer", help="Of several workers, each keeps a share of what the optimizer keeps.", rich_help_panel=_HOW),
+        typer.Option("--shard-optimizer", help="Split the optimizer state among the workers.", rich_help_panel=_HOW),
     ] = False,
     sync_batch_norm: Annotated[
         bool,
-        typer.Option(help="Of several workers, batch normalization takes the rows of all; or each takes its own.", rich_help_panel=_HOW),
+        typer.Option(help="Compute batch-norm statistics over the rows of all workers.", rich_help_panel=_HOW),
     ] = True,
     plain: Plain = False,
     quiet: Quiet = False,
@@ -115,38 +114,37 @@ def train(
 ) -> None:
     """Train a model.
 
-    The model that a script makes, on data that is given; the run is kept in a folder, runs/model-1:
+    To train the model that a script defines, in the run folder runs/model-1:
 
     [bold]oarlock train model.py --data table.csv:train --validate table.csv:test --columns label=kind --columns "x=*" --optimizer adam[/]
 
-    The script calls [bold]cost[/] what is lowered, [bold]show[/] a dict of what is measured, [bold]predict[/] what --save saves and
-    `oarlock infer runs/model-1` computes.
+    The script defines [bold]cost[/] (the loss to minimize), [bold]show[/] (a dict of metrics to report) and [bold]predict[/] (the output
+    that --save saves and `oarlock infer runs/model-1` computes).
 
-    A script that trains by itself; what follows its name is the script's own:
+    To run a script that trains by itself; further arguments go to the script:
 
     [bold]oarlock train examples/digits.py[/]
 
-    A training program that [bold]ol.save_model(result, path)[/] saved: the same bits as if it had never stopped, none of its Python:
+    To continue a training program saved by [bold]ol.save_model(result, path)[/], bit-identically and without its Python code:
 
     [bold]oarlock train run.safetensors --data digits:train --epochs 30[/]
 
-    A file of TOML may give options, in its section train, and the settings that a script declares by [bold]ol.settings[/]:
+    A TOML file can set options (section train) and settings that a script declares with [bold]ol.settings[/]:
 
     [bold]oarlock train model.py --config train.toml --set train.lr=3e-4 --set hidden=32[/]
 
-    [bold]--workers 2[/] trains by two processes; [bold]torchrun ... -m oarlock -- train ...[/] by those of several machines.
+    [bold]--workers 2[/] trains with two processes; [bold]torchrun ... -m oarlock -- train ...[/] trains on several machines.
 
-    Ctrl-C keeps what was trained so far, a run's in a checkpoint, and says how to go on; --save writes at the end. With
-    [bold]--untrusted[/] nothing is shown until the run has ended, and a run that takes more than two seconds to hand back what it trained
-    is ended without.
+    Ctrl-C saves the progress (to a checkpoint, if there is a run folder) and prints the command that continues; --save is written at the
+    end. With [bold]--untrusted[/], nothing is printed until the run ends, and an interrupted run has two seconds to return its progress.
     """
-    if not is_worker():  # the first of several looks itself, and the others may need none
+    if not is_worker():  # the first worker checks for itself, and the others may not need the file
         require_program_file(path)
     if workers != 1 and untrusted:
-        raise ArgumentError("--untrusted runs one process, which may exchange nothing with others", hint="leave out --workers")
+        raise ArgumentError("--untrusted runs a single process without communication", hint="leave out --workers")
     configuration, progress = read_configuration(config, settings), shown(plain=plain, quiet=quiet)
     start_workers(workers)
-    configure_process(keep_memory=not is_child())  # a stranger's file is held to the memory that it needs
+    configure_process(keep_memory=not is_child())  # an untrusted program must release unused memory
     asked = {
         "data": data,
         "validate": validate,
@@ -170,8 +168,8 @@ def train(
     is_script = path.suffix == ".py"
     with Invocation(sys.argv, configuration, asked, progress) as invocation, traced(profile, profile_steps):
         if is_script and untrusted:
-            raise ArgumentError("--untrusted is for saved programs; a script is Python, which can do anything")
-        if is_script and not invocation.has("data"):  # it trains by itself, on every worker
+            raise ArgumentError("--untrusted needs a saved program: a script is arbitrary Python code")
+        if is_script and not invocation.has("data"):  # the script trains by itself, on every worker
             run_script(path, context.args, invocation)
         elif not is_first_worker():
             _train_received(path, context.args, invocation)
@@ -184,7 +182,7 @@ def train(
 
 
 def _train_received(path: Path, arguments: list[str], invocation: Invocation) -> None:
-    """Train what the first worker sends, and leave it to that one to speak of it; or run the script too."""
+    """Train the model that the first worker sends, without printing; or run the script, if the first worker does."""
     received = receive()
     if received is None:
         sys.exit(1)
@@ -201,17 +199,17 @@ def _train_received(path: Path, arguments: list[str], invocation: Invocation) ->
 
 
 def _train_saved(path: Path, arguments: list[str], invocation: Invocation, sending: Sending, *, untrusted: bool) -> None:
-    """Train a saved program, and save it."""
+    """Train a saved program, and save the result."""
     require_program_file(path)
     refuse_arguments(arguments)
     options = invocation.options()
     for name in ("batch_size", "optimizer", "lr"):
         if getattr(options, name) is not None:
-            raise ArgumentError(f"a saved program has its {name} already; --{name.replace('_', '-')} is for a script's model")
+            raise ArgumentError(f"a saved program has its own {name}; use --{name.replace('_', '-')} only with a script's model")
     if untrusted:
         _require_confined(options, invocation)
     if options.save_every is not None and options.run is None:
-        raise ArgumentError("--save-every is for a run in a folder", hint="--run runs/one")
+        raise ArgumentError("--save-every needs a run folder", hint="--run runs/one")
     if options.data is None:
         raise ArgumentError("a saved program needs --data", hint="--data digits:train")
     require_folder_of(options.save)
@@ -244,9 +242,9 @@ def _train_saved(path: Path, arguments: list[str], invocation: Invocation, sendi
 
 
 def _require_confined(options: TrainOptions, invocation: Invocation) -> None:
-    """Raise ArgumentError for what the child process of a stranger's program cannot do, or its parent does not hear of."""
+    """Raise ArgumentError for options that the child process of an untrusted program cannot honor."""
     for name in ("run", "log"):
         if name in options.given:
-            raise ArgumentError(f"--{name} is not for a stranger's program: the child process writes no file and has no network")
+            raise ArgumentError(f"--{name} cannot be used with --untrusted: the child process cannot write files or use the network")
     if options.save is not None and "save" not in invocation.asked:
-        raise ArgumentError("where the result is saved is said by --save, with --untrusted, and not by a file of settings")
+        raise ArgumentError("with --untrusted, the output path must be given by --save, not in the config file")

@@ -1,4 +1,4 @@
-"""Common to scripts and saved programs that `oarlock train` trains: the call of `ol.train`, the end of a run that is interrupted."""
+"""The parts of `oarlock train` common to scripts and saved programs: the call of `ol.train`, and the end of an interrupted run."""
 
 import os
 import shlex
@@ -23,7 +23,7 @@ __all__ = ["refuse_arguments", "require_folder_of", "require_program_file", "res
 
 
 def train_model(model: Model, options: TrainOptions) -> None:
-    """Train the model of a script, a saved program, or one that the first worker has sent."""
+    """Train the model of a script, a saved program, or a model that the first worker sent."""
     seed = model.program.seed if options.seed is None else options.seed
 
     def opened(name: str | None) -> Any:
@@ -41,7 +41,7 @@ def train_model(model: Model, options: TrainOptions) -> None:
         loggers=options.log,
         epochs=options.epochs,
         steps=options.steps,
-        backend=options.backend,  # type: ignore[arg-type]  which is refused where there is no such one
+        backend=options.backend,  # type: ignore[arg-type]  train() refuses an unknown one
         place=_places_of(options.place),
         shard_optimizer=bool(options.shard_optimizer),
         sync_batch_norm=options.sync_batch_norm is not False,
@@ -50,7 +50,7 @@ def train_model(model: Model, options: TrainOptions) -> None:
 
 
 def _places_of(text: str | None) -> list[Place] | None:
-    """The places that an option names. Raises ArgumentError."""
+    """Return the devices that `--place` names. Raises ArgumentError."""
     return None if text is None else [_place_of(part.strip()) for part in text.split(",")]
 
 
@@ -59,12 +59,12 @@ def _place_of(text: str) -> Place:
         return CPUPlace()
     name, _, index = text.partition(":")
     if name != "gpu" or not (index or "0").isdecimal() or text.endswith(":"):
-        raise ArgumentError(f"--place is cpu, gpu, or gpu:1 for the second one, or several of these with commas, not {text!r:.60}")
+        raise ArgumentError(f"--place takes cpu, gpu or gpu:1 (the second GPU), or several separated by commas, not {text!r:.60}")
     return GPUPlace(int(index)) if index else GPUPlace.of_worker()
 
 
 def refuse_arguments(words: Sequence[str]) -> None:
-    """Raise ArgumentError for what is no option of the command, where no script takes it as its own."""
+    """Raise ArgumentError for arguments that are neither options of the command nor passed to a script."""
     if words:
         options = [name.replace("_", "-") for name in (*OPTIONS, "config", "set", "import", "plain", "quiet")]
         near = find_near(words[0].strip("-").partition("=")[0], options) if words[0].startswith("-") else None
@@ -72,11 +72,11 @@ def refuse_arguments(words: Sequence[str]) -> None:
 
 
 def require_program_file(path: Path) -> None:
-    """Raise MissingFileError or ArgumentError for what is no file."""
+    """Raise MissingFileError or ArgumentError if `path` is not a file."""
     if not os.path.exists(path):
         raise MissingFileError(f'there is no file "{path}"')
     if path.is_dir():
-        raise ArgumentError(f'"{path}" is a folder, and train takes a script or a saved program', hint=f"oarlock resume {path}")
+        raise ArgumentError(f'"{path}" is a folder, but train needs a script or a saved program', hint=f"oarlock resume {path}")
 
 
 def require_folder_of(path: Path | None) -> None:
@@ -89,6 +89,6 @@ def resumed(run: Path) -> str:
 
 
 def stopped(result: TrainingResult, following: str, saved: Path | None = None) -> NoReturn:
-    """Say how far an interrupted run came, and how it goes on; end as who is interrupted does."""
+    """Print the progress of an interrupted run and the command that continues it; exit with status 130."""
     typer.echo(f"\ninterrupted after {result.steps} steps" + (f"; saved {saved}" if saved is not None else "") + f"\nNext: {following}")
     raise typer.Exit(130)

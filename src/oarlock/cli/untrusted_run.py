@@ -1,4 +1,4 @@
-"""`--untrusted`: a verb on a stranger's file, run in a child process with limits of the system's own. Linux alone."""
+"""`--untrusted`: run a verb on an untrusted file in a child process with operating-system limits. Linux only."""
 
 import json
 import os
@@ -26,7 +26,7 @@ from oarlock.training.interruption import Stopping
 
 __all__ = ["Ended", "Interrupted", "ProcessLimits", "Untrusted", "opens_program", "run_untrusted"]
 
-Untrusted = Annotated[bool, typer.Option("--untrusted", help="The file is a stranger's: open no link, and run in a process with limits.")]
+Untrusted = Annotated[bool, typer.Option("--untrusted", help="Do not trust the file: follow no links, and run in a confined process.")]
 
 _PACKAGES = str(Path(__file__).resolve().parents[2])
 _KEPT = (
@@ -38,17 +38,17 @@ _KEPT = (
     "OMP_NUM_THREADS",
     "PYTHONHOME",
     "XDG_CACHE_HOME",
-)  # no tokens, no addresses
-_PATIENCE = 2.0  # seconds that a child has to hand over what it has, once it was interrupted
-_REPORT = "nothing was written; SECURITY.md says where to report a file that does this"
+)  # no secrets and no URLs
+_PATIENCE = 2.0  # seconds that an interrupted child has to return its result
+_REPORT = "nothing was written; report such a file as SECURITY.md describes"
 
 
 @dataclass(frozen=True)
 class Ended:
-    """How a verb ended.
+    """The result of a verb.
 
-    Its exit `status`, from 0 to 255; the `text` it printed; `output`, the bytes of the file that it writes, empty where it writes none;
-    and whether the child had this process's `network`, because the system does not give it one of its own.
+    `status`: its exit status, 0 to 255. `text`: its printed text. `output`: the bytes of its output file, empty if it writes none.
+    `network`: whether the child shared this process's network, because the system could not isolate it.
     """
 
     status: int
@@ -58,48 +58,47 @@ class Ended:
 
 
 class Interrupted(KeyboardInterrupt):
-    """A verb was interrupted from the keyboard; `ended` is what its child handed back all the same, None where it did not in time."""
+    """An interrupt (Ctrl-C) during `run_untrusted`. `ended` is the result that the child returned in time, or None."""
 
     def __init__(self, ended: Ended | None):
-        super().__init__("interrupted, and the child process handed back " + ("nothing" if ended is None else "what is here as `ended`"))
+        super().__init__("interrupted; the child process returned " + ("no result" if ended is None else "a result, `ended`"))
         self.ended = ended
 
 
 def run_untrusted(*arguments: str | os.PathLike[str], limits: ProcessLimits | None = None) -> Ended:
-    """Run a verb of the command line on a stranger's file, in a child process.
+    """Run a verb of the command line on an untrusted file, in a confined child process, and return its result.
 
         ended = ol.run_untrusted("infer", "model.safetensors", "--data", "rows.npz", "--output", "predicted.npy")
         predicted = numpy.load(io.BytesIO(ended.output), allow_pickle=False)
 
-    The child opens the file where it is no link, writes no file, has no network where the system allows that, no privileges,
-    and bounds on memory, CPU time and open files (`limits`); no process that it starts outlives it. What it runs
-    is counted (`RunLimits`). It knows the operators of Oarlock alone, and no GPU. Where the verb would write a file, its bytes are
-    returned; writing them is the caller's.
+    The child follows no links, writes no files, has no privileges, no GPU and, if the system allows it, no network. `limits` bounds its
+    memory, CPU time and open files, and `RunLimits` the program that it runs. It knows only built-in operators, and none of its descendants
+    outlives it. If the verb would write a file, its bytes are returned, and the caller may write them.
 
-    Ctrl-C interrupts the child too, which has two seconds to hand back what it trained so far; a second Ctrl-C ends it at once.
+    Ctrl-C interrupts the child, which has two seconds to return its result; a second Ctrl-C kills it at once.
 
-    Raises what the verb raises; LimitError for a child that took too much, KernelError for one that broke, ArgumentError
-    elsewhere than on Linux; KeyboardInterrupt where it was interrupted, with an `ended` that is what was handed back, or None.
+    Raises the errors of the verb; LimitError if the child exceeds a limit, KernelError if it crashes, ArgumentError on systems other than
+    Linux; `Interrupted`, a KeyboardInterrupt, on Ctrl-C, with the returned result or None as its `ended`.
     """
     if sys.platform != "linux":
-        raise ArgumentError("untrusted files are run on Linux alone: other systems do not have these limits")
+        raise ArgumentError("untrusted files can only be run on Linux: other systems do not have these limits")
     limits = limits or ProcessLimits()
     given = [os.fspath(argument) for argument in arguments]
-    words = 2 if given[:1] == ["import"] else 1  # `import torch`: what a verb has verbs of its own for
+    words = 2 if given[:1] == ["import"] else 1  # `import torch` is a verb of two words
     verb, rest = " ".join(given[:words]), given[words:]
     if "--untrusted" not in rest:
         rest.insert(0, "--untrusted")
     command = [sys.executable, "-P", "-B", "-m", "oarlock.cli.child", json.dumps(asdict(limits)), *given[:words], *rest]
-    stopping, answer = Stopping(patience=_PATIENCE + 1.0), None  # who reads is not interrupted: what was read would be lost
+    stopping, answer = Stopping(patience=_PATIENCE + 1.0), None  # an interrupted read would lose data
     group = partial(ProcessGroup, command, _environment(), seconds=limits.seconds, stops=lambda: stopping.asked, patience=_PATIENCE)
     try:
         with stopping, group() as running:
-            answer = _take_answer(verb, running, limits)  # whatever it goes on to do is of no interest
+            answer = _take_answer(verb, running, limits)  # the child is killed after its answer
     except (KeyboardInterrupt, OarlockError, TimeoutError) as raised:
         if stopping.asked:
             raise Interrupted(None if answer is None or answer.error is not None else _ended(answer)) from None
         if isinstance(raised, TimeoutError):
-            raise _took(f"{verb}: more than {limits.seconds:g} seconds in the child process", "seconds") from None
+            raise _took(f"{verb}: the child process ran longer than {limits.seconds:g} seconds", "seconds") from None
         raise
     if answer.error is None:
         return _ended(answer)
@@ -111,12 +110,12 @@ def _ended(answer: Answer) -> Ended:
 
 
 def _take_answer(verb: str, group: ProcessGroup, limits: ProcessLimits) -> Answer:
-    """The child's answer. The child may be a stranger's by now: nothing in it is more than text and bytes, of a size that was allowed."""
+    """Read the answer of the child, which may be compromised: its parts are only text and bytes, of checked sizes."""
 
     def allow(name: str, length: int) -> None:
         most = getattr(limits, f"{name}_bytes")
         if length > most:
-            what = "prints" if name == "text" else "hands back"
+            what = "printed" if name == "text" else "returned"
             raise _took(f"{verb}: the child process {what} more than {most:,} bytes", f"{name}_bytes")
 
     try:
@@ -124,17 +123,17 @@ def _take_answer(verb: str, group: ProcessGroup, limits: ProcessLimits) -> Answe
     except EOFError:
         status = group.wait()
         raise (_died(verb, status, limits) if status else _unreadable(verb)) from None
-    except LimitError:  # a ValueError too
+    except LimitError:  # also a ValueError
         raise
     except (ValueError, RecursionError):
         raise _unreadable(verb) from None
 
 
 def _environment() -> dict[str, str]:
-    """The environment of the child: where packages are, and how wide the terminal is."""
+    """Return the environment of the child: package paths, locale and the width of the terminal."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     packages = os.pathsep.join(filter(None, [_PACKAGES, os.environ.get("PYTHONPATH")]))
-    # An arena of memory for each thread would take address space that nothing uses.
+    # One malloc arena per thread would waste address space.
     return kept | {
         "PYTHONPATH": packages,
         "COLUMNS": str(shutil.get_terminal_size().columns),
@@ -148,34 +147,34 @@ def _took(message: str, name: str) -> LimitError:
 
 
 def _died(verb: str, status: int, limits: ProcessLimits) -> OarlockError:
-    """The error for a child that ended without an answer."""
+    """Return the error for a child that ended without an answer."""
     if status == -signal.SIGXCPU:
-        return _took(f"{verb}: more than {limits.cpu_seconds} seconds of CPU time in the child process", "cpu_seconds")
+        return _took(f"{verb}: the child process used more than {limits.cpu_seconds} seconds of CPU time", "cpu_seconds")
     if status == -signal.SIGKILL:
-        return LimitError(f"{verb}: the system killed the child process, as it does where memory or CPU time runs out", hint=_REPORT)
+        return LimitError(f"{verb}: the system killed the child process, which usually means that memory or CPU time ran out", hint=_REPORT)
     how = signal.Signals(-status).name if status < 0 else f"status {status}"
-    return KernelError(f"{verb}: the child process ended with {how}, and without an answer", hint=_REPORT)
+    return KernelError(f"{verb}: the child process ended with {how} and without an answer", hint=_REPORT)
 
 
 def _unreadable(verb: str) -> OarlockError:
-    return KernelError(f"{verb}: what the child process answered cannot be read", hint=_REPORT)
+    return KernelError(f"{verb}: the answer of the child process cannot be read", hint=_REPORT)
 
 
 def _error(verb: str, fields: Mapping[str, object]) -> OarlockError:
-    """The error that the child describes. No class but ours is made, and of nothing but text."""
+    """Build the error that the child describes. Only classes of `oarlock.errors` are created, and only from text."""
     kinds = {name: getattr(errors, name) for name in errors.__all__}
     kind, given = fields.get("kind"), fields.get("given", [])
     texts = {name: fields[name] for name in ("message", "location", "contract", "running", "hint", "op") if fields.get(name) is not None}
     lines = [*texts.values(), *given] if isinstance(given, list) else [None]
     if not isinstance(kind, str) or kind not in kinds or "message" not in texts or not all(isinstance(line, str) for line in lines):
         return _unreadable(verb)
-    return kinds[kind](**texts, given=given)  # which makes visible what it is given
+    return kinds[kind](**texts, given=given)  # it escapes control characters
 
 
 class _Verb(VerbCommand):
-    """A verb that opens a program file, and imports operators for it first.
+    """A verb that opens a program file, and imports custom operators first.
 
-    With `--untrusted`, all that it does happens in the child process, which runs it again.
+    With `--untrusted`, the whole verb runs in the child process.
     """
 
     places: ClassVar[tuple[str, ...]] = ()
@@ -187,7 +186,9 @@ class _Verb(VerbCommand):
     def invoke(self, ctx: typer.Context) -> object:
         imports = ctx.params["imports"] or ()
         if imports and ctx.params["untrusted"]:
-            raise ArgumentError("--import runs Python of yours, so it is not for --untrusted, which knows the operators of Oarlock alone")
+            raise ArgumentError(
+                "--import runs custom Python code, so it cannot be combined with --untrusted; only built-in operators are allowed"
+            )
         for name in imports:
             import_operators(name)
         if is_child() or not ctx.params["untrusted"]:
@@ -196,7 +197,7 @@ class _Verb(VerbCommand):
             ended = run_untrusted(*ctx.meta["oarlock.arguments"])
         except Interrupted as interrupt:
             if interrupt.ended is None:
-                typer.echo("\ninterrupted; the child process handed nothing back, so nothing was written", err=True)
+                typer.echo("\ninterrupted; the child process returned no result, so nothing was written", err=True)
                 raise
             ended = interrupt.ended
         place = next((ctx.params[name] for name in self.places if ctx.params[name] is not None), None)
@@ -204,16 +205,16 @@ class _Verb(VerbCommand):
             write_file(place, ended.output)
         typer.echo(ended.text, nl=False)
         if ended.network:
-            typer.echo("note: this system gives no network of its own to a process, so the child had this one's", err=True)
+            typer.echo("note: this system cannot isolate the network of a process, so the child process had network access", err=True)
         raise typer.Exit(ended.status)
 
 
 def _words(context: Any) -> list[str]:
-    """The verb as it is called: `check`, or `import` and `torch`."""
+    """Return the words of the verb: `check`, or `import` and `torch`."""
     above = context.parent
     return [] if above is None else [*_words(above), str(context.info_name)]
 
 
 def opens_program(*places: str) -> type[VerbCommand]:
-    """The class of such a verb, whose file goes to the path in the first of these parameters that is given."""
+    """Return the command class of a verb that opens a program and writes its file to the first given parameter of `places`."""
     return type("Verb", (_Verb,), {"places": places})

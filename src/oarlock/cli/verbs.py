@@ -1,7 +1,9 @@
-"""The verbs of a command line: each is imported when it is first asked for, so that help and light verbs need not wait for PyTorch."""
+"""The verbs of the command line. Each is imported on demand, so that help and light verbs do not wait for PyTorch."""
 
 import ast
 import importlib
+import inspect
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +21,10 @@ _OTHER_WORDS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb before it is imported: its `module` in this folder, and the `function` there, which is called like it unless given.
+    """A verb before it is imported: its `module` in this folder and the `function` there, named like the module by default.
 
-    One that `opens_program` writes its file to the path in the first of the parameters `places` that is given. `takes_words` is for one
-    that hands words of the command on to a script.
+    If it `opens_program`, its output file goes to the first given parameter of `places`. `takes_words`: further arguments are passed to a
+    script.
     """
 
     module: str
@@ -33,13 +35,13 @@ class Verb:
 
     @property
     def help(self) -> str:
-        """The docstring of the function, read from its file."""
+        """Return the docstring of the function, parsed from its file."""
         tree = ast.parse(Path(__file__).with_name(f"{self.module}.py").read_text(encoding="utf-8"))
         named = self.function or self.module
         return next(ast.get_docstring(node) or "" for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == named)
 
     def load(self, name: str) -> Any:
-        """Import the verb, as the command `name`."""
+        """Import the verb as the command `name`."""
         with interrupts_end_at_once():
             function = getattr(importlib.import_module(f"oarlock.cli.{self.module}"), self.function or self.module)
             kind = VerbCommand
@@ -48,12 +50,13 @@ class Verb:
 
                 kind = opens_program(*self.places)
         alone = typer.Typer(add_completion=False)
-        alone.command(name, cls=kind, context_settings=_OTHER_WORDS if self.takes_words else None)(function)
+        text = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.getdoc(function) or "")  # rich would keep the line breaks of a paragraph
+        alone.command(name, cls=kind, help=text, context_settings=_OTHER_WORDS if self.takes_words else None)(function)
         return typer.main.get_command(alone)
 
 
 def _without_type(options: list[Any]) -> list[Any]:
-    """The options of a command; help says <bool> beside none that is only on or off, as if a word had to follow."""
+    """Return the options of a command without the <bool> that help would show for flags."""
     for option in options:
         if getattr(option, "is_flag", False) and option.metavar is None:
             option.metavar = ""
@@ -61,14 +64,14 @@ def _without_type(options: list[Any]) -> list[Any]:
 
 
 class VerbCommand(TyperCommand):
-    """A verb that is imported."""
+    """An imported verb."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return _without_type(super().get_params(ctx))
 
 
 class VerbGroup(TyperGroup):
-    """A group that knows its verbs by name. The help of the group reads theirs, and imports none."""
+    """A group of verbs known by name. Its help parses their docstrings without importing them."""
 
     verbs: ClassVar[Mapping[str, Verb]] = {}
 
@@ -91,5 +94,5 @@ class VerbGroup(TyperGroup):
 
 
 def group_of(verbs: Mapping[str, Verb]) -> type[VerbGroup]:
-    """The class of a group with these verbs."""
+    """Return the class of a group with these verbs."""
     return type("Verbs", (VerbGroup,), {"verbs": verbs})

@@ -1,4 +1,4 @@
-"""`--workers`: several processes on this machine run one command, which torchrun starts and watches, and which are started again."""
+"""`--workers`: several processes on this machine that run one command, started and restarted by torchrun."""
 
 import os
 import sys
@@ -14,23 +14,21 @@ from oarlock.training.sent_model import REFUSED
 
 __all__ = ["Workers", "start_workers"]
 
-Workers = Annotated[
-    int, typer.Option("--workers", help="Processes on this machine that train together, each on its part of every minibatch.")
-]
+Workers = Annotated[int, typer.Option("--workers", help="Number of processes on this machine; each trains on its part of every batch.")]
 
-_RESTARTS = 3  # of all workers, when one of them has ended
+_RESTARTS = 3  # of all workers, after one of them failed
 
 
 def start_workers(count: int) -> None:
-    """Be torchrun, which runs this command by `count` workers, and end as they do; nothing where this is one of them already.
+    """Run this command in `count` workers with torchrun, and exit when they do. Does nothing in a worker or for a single one.
 
-    When a worker ends, torchrun ends the others, and all are started again, a few times: a run in a folder goes on from its last checkpoint
-    then. What the first worker refuses, before there is anything to train, it would refuse again, so nothing is started again.
-    Several machines are for torchrun itself: `torchrun --nnodes 2 ... -m oarlock -- train ...`, where `--` keeps it from taking our `--run`
-    for the beginning of an option of its own. Raises ArgumentError.
+    If a worker fails, torchrun ends the others, and all are restarted, up to three times; a run in a folder resumes from its last
+    checkpoint. Errors that the first worker reports before training begins would recur, so they cause no restart. For several machines,
+    use torchrun directly: `torchrun --nnodes 2 ... -m oarlock -- train ...`, where `--` stops torchrun from parsing our `--run` as an
+    abbreviation of its own option. Raises ArgumentError if `count` is below 1.
     """
     if count < 1:
-        raise ArgumentError(f"--workers is a number of processes, not {count}")
+        raise ArgumentError(f"--workers must be at least 1, not {count}")
     if count == 1 or is_worker():
         return
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError

@@ -85,7 +85,7 @@ def test_the_command_writes_what_the_function_writes(tmp_path):
     ol.save_model(program, scope, tmp_path / "run.safetensors")
     arguments = ["export", str(tmp_path / "run.safetensors"), "--onnx", str(tmp_path / "step.onnx"), "--training", "--opset", "20"]
     text = CliRunner().invoke(app, arguments, catch_exceptions=False).output
-    assert "takes x, y" in text
+    assert "inputs x, y" in text
     assert "state dense.w -> dense.w@NEXT" in text
     ol.to_onnx(program, tmp_path / "other.onnx", scope, opset=20, training=True)
     assert (tmp_path / "step.onnx").read_bytes() == (tmp_path / "other.onnx").read_bytes()
