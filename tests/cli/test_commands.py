@@ -522,7 +522,9 @@ def test_train_goes_on_with_the_saved_backend_unless_another_is_given(training, 
     result = ol.load_model(training)
     result.program.training = replace(result.program.training, backend="cuda_graphs")
     ol.save_model(result.program, result.scope, training)
-    assert 'the saved run names the backend "cuda_graphs": give another, or "none"' in refuses("train", training, "--data", "digits:train")
+    assert 'the saved run uses the backend "cuda_graphs": give another one, or "none"' in refuses(
+        "train", training, "--data", "digits:train"
+    )
     prints("train", training, "--data", "digits:train", "--steps", "1", "--backend", "none")
     assert ol.load_model(training).program.training.backend is None
     assert prints("train", training, "--data", "digits:train", "--steps", "1").endswith(f"saved {training}\n")

@@ -229,8 +229,8 @@ def test_a_script_without_data_or_without_a_cost_says_what_is_missing(place, ref
     script = Path("model.py").read_text()
     Path("model.py").write_text(script.replace("cost =", "loss ="))
     assert refuses("train", "model.py", *DATA) == (
-        'ArgumentError: "model.py" makes no variable "cost", which training lowers\n'
-        "      it has the variables x, kind, logits, predict, loss\n"
+        'ArgumentError: "model.py" defines no variable "cost" to minimize\n'
+        "      its variables: x, kind, logits, predict, loss\n"
         "  Try: cost = ol.layer.cross_entropy(logits, label)    (oarlock explain ArgumentError)"
     )
     Path("model.py").write_text(script.replace("predict =", "told ="))

@@ -87,7 +87,9 @@ def test_the_last_update_is_by_the_mean_of_the_batches_that_there_are(name, coun
     require_close(result.parameters["w"], by_torch(name, count, epochs))
     left = epochs * BATCHES % count
     assert told == (
-        [f"the last update is by the mean gradient of {left} step{'s' * (left > 1)}, fewer than the optimizer accumulates"] if left else []
+        [f"the last update uses the mean gradient of only {left} step{'s' * (left > 1)}, fewer than the optimizer accumulates"]
+        if left
+        else []
     )
     assert not result.parameters["w@ACCUMULATED"].any()
     assert result.steps == epochs * BATCHES

@@ -67,8 +67,8 @@ def test_a_loss_that_is_no_number_is_said_once_with_its_step_and_the_run_keeps_w
     losses = [failing(1e6, {"x": ROWS["x"]}, steps=count)[0] for count in (step - 1, step)]
     assert (losses[0], losses[1]) == ([], [said]), "the first step of which it is true"
     assert said == (
-        f'"loss" is inf at step {step}, in epoch {(step + 1) // 2}: what was fed is finite, and so are the parameters after the step. '
-        "The run goes on, and keeps what it has; a smaller learning rate, or steps saved before this one, may help"
+        f'"loss" is inf at step {step}, in epoch {(step + 1) // 2}: the inputs and the parameters after the step are finite. '
+        "Training continues; try a smaller learning rate, or an earlier checkpoint"
     )
     assert (result.steps, len(result.history)) == (40, 20)
 
@@ -78,7 +78,7 @@ def test_a_number_that_was_fed_is_named_as_the_cause():
     rows["x"][4, 1] = math.nan
     (said,), _ = failing(0.01, rows)
     assert said.startswith('"loss" is nan at step ')
-    assert '"x", which was fed, holds what is no finite number' in said
+    assert 'the input "x" contains NaN or infinity' in said
     assert failing(0.01, {"x": ROWS["x"]})[0] == []
 
 
@@ -94,8 +94,8 @@ def test_a_validation_that_is_no_number_is_said_once_with_its_cause(name):
 
     (said,), result = failing(0.01, rows, validate=held_out, cost=cost)
     assert said == (
-        f'"loss" is {math.nan if name == "x" else math.inf} in the validation after step 2, of epoch 1: "{name}", which was fed, holds '
-        "what is no finite number. The run goes on, and keeps what it has; feed rows without it"
+        f'"loss" is {math.nan if name == "x" else math.inf} in the validation after step 2, of epoch 1: the input "{name}" contains '
+        "NaN or infinity. Training continues; remove such rows"
     )
     assert not any(math.isfinite(record.validation["loss"]) for record in result.history)
     assert all(math.isfinite(record.training["loss"]) for record in result.history)

@@ -13,8 +13,8 @@ import oarlock as ol
 RANDOM = numpy.random.default_rng(0)
 X = RANDOM.normal(size=(40, 3)).astype("float32")
 WORDS = [[1, 2, 3], [4], [2, 2], [], [3, 1]] * 8
-KEPT = "Nothing of this step is kept, and this error's `result` is what was trained before    (oarlock explain NotFiniteError)"
-SMALLER = f'  Try: a smaller learning rate, or clip=ol.optimizer.ClipByGlobalNorm(1.0); not_finite="warn" goes on. {KEPT}'
+KEPT = "The state before this step is the `result` of this error    (oarlock explain NotFiniteError)"
+SMALLER = f'  Try: a smaller learning rate or clip=ol.optimizer.ClipByGlobalNorm(1.0); not_finite="warn" continues training. {KEPT}'
 
 
 def train(build, data=None, *, rate: float | ol.optimizer.Optimizer = 0.01, **options) -> ol.TrainingResult:
@@ -108,9 +108,9 @@ def test_what_was_fed_is_named_where_no_operator_made_it():
     error = stopped(squares, {"x": rows})
     step = error.result.steps + 1
     assert lines(error) == [
-        f'"loss" is nan at step {step}, in epoch 1: "x", which was fed, holds what is no finite number',
+        f'"loss" is nan at step {step}, in epoch 1: the input "x" contains NaN or infinity',
         lines(error)[1],
-        f"  Try: feed rows without it. {KEPT}",
+        f"  Try: remove such rows. {KEPT}",
     ]
     assert lines(error)[1].startswith('      "x" float32[5, 3], ')
     assert lines(error)[1].endswith(", 1 nan of 15")
@@ -266,7 +266,7 @@ def test_steps_that_do_not_repeat_are_gone_back_behind():
     with pytest.raises(ol.NotFiniteError) as raised, ol.Program(seed=1):
         ol.train(table(), TABLE, batch_size=1, scope=scope, progress=False, on_step=shrink)
     assert raised.value.message.endswith(
-        "since step 0 did not compute the same once more, so what made it is not known, and the state is that after that step"
+        "since step 0 gave different results when repeated, so the cause is unknown. The state is that after that step"
     )
     assert raised.value.result.steps == 0
 
@@ -310,10 +310,10 @@ def test_another_error_stays_what_it_is():
 
 
 def test_a_run_may_go_on_with_a_warning():
-    with pytest.warns(RuntimeWarning, match="The run goes on, and keeps what it has"):
+    with pytest.warns(RuntimeWarning, match="Training continues"):
         result = train(logarithm, not_finite="warn")
     assert result.steps == 24
-    with pytest.raises(ol.ArgumentError, match='^not_finite is "stop" or "warn", not \'go on\'$'):
+    with pytest.raises(ol.ArgumentError, match='^not_finite must be "stop" or "warn", not \'go on\'$'):
         train(squares, not_finite="go on")
 
 

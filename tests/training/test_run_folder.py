@@ -238,7 +238,7 @@ def test_early_stopping_is_a_function_of_the_history():
     upward = ol.training.EarlyStopping("validation acc", target=0.5, higher_is_better=True)
     assert [upward.is_over(records(loss)) for loss in (0.6, 0.5, 0.4, numpy.nan)] == [False, True, True, False]
     assert ol.training.EarlyStopping("loss", patience=1).is_over(records(numpy.nan))
-    with pytest.raises(ol.ArgumentError, match='nothing is measured that is called "accuracy"'):
+    with pytest.raises(ol.ArgumentError, match='no metric is called "accuracy"'):
         ol.training.EarlyStopping("accuracy", patience=1).is_over(records(1.0))
 
 
@@ -278,7 +278,7 @@ def test_sums_of_an_epoch_outlive_a_run_of_no_steps(unbroken):
 
 
 def test_what_is_not_measured_stops_no_run(tmp_path):
-    with pytest.raises(ol.ArgumentError, match='nothing is measured that is called "validation loss"'):
+    with pytest.raises(ol.ArgumentError, match='no metric is called "validation loss"'):
         train(tmp_path / "run", validate=None, early_stopping=ol.training.EarlyStopping(patience=2))
     assert not checkpoint.find_checkpoints(tmp_path / "run/checkpoints")
 

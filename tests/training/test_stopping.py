@@ -68,7 +68,7 @@ def test_what_was_trained_until_an_interrupt_goes_on_to_the_same_bits(at):
     with pytest.raises(KeyboardInterrupt) as raised:
         train(display)
     assert isinstance(raised.value, Interrupted)
-    assert str(raised.value) == f"interrupted after {at} steps; what was trained is this exception's `result`"
+    assert str(raised.value) == f"interrupted after {at} steps; the training so far is the `result` of this exception"
     result = raised.value.result
     assert (result.steps, display.steps, display.stopped) == (at, at, 1)
     assert state(ol.train(result, small_rows(), progress=False, tune=False)) == state(whole)

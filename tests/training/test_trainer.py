@@ -345,8 +345,8 @@ def test_an_array_beside_a_value_that_would_not_be_shuffled_with_it_is_refused()
         ({"epochs": -1}, "epochs is a whole number from 1, not -1"),
         ({"epochs": True}, "epochs is a whole number from 1, not True"),
         ({"steps": -1}, "steps is a whole number from 0, not -1"),
-        ({"optimizer": 0.1}, "optimizer is one such as ol.optimizer.Adam(1e-3), not float 0.1"),
-        ({"show": ["accuracy"]}, 'show is a dict of variables by their labels, such as {"accuracy": accuracy}'),
+        ({"optimizer": 0.1}, "optimizer must be an optimizer such as ol.optimizer.Adam(1e-3), not float 0.1"),
+        ({"show": ["accuracy"]}, 'show must be a dict of labels and variables, such as {"accuracy": accuracy}'),
         ({"data": [1, 2]}, "a data set is a dict of arrays, not list"),
         ({"validate": [1, 2]}, "a data set is a dict of arrays, not list"),
     ],
@@ -363,13 +363,13 @@ def test_an_argument_that_makes_no_sense_is_refused(small, options, message):
 def test_something_that_is_no_cost_is_refused():
     with pytest.raises(ol.ArgumentError) as raised:
         ol.train(0.5, small_rows(), progress=False)
-    assert str(raised.value) == "train takes a cost, or a model or result to go on with, not float 0.5"
+    assert str(raised.value) == "train takes a cost, or a model or result to continue, not float 0.5"
 
 
 def test_the_label_of_the_cost_is_taken(small):
     with pytest.raises(ol.ArgumentError) as raised:
         ol.train(small.cost, small_rows(), show={"loss": small.accuracy}, progress=False)
-    assert raised.value.message == 'show: "loss" is what the cost is called; give the variable another label'
+    assert raised.value.message == 'show: the label "loss" is reserved for the cost; use another one'
 
 
 def test_a_cost_of_many_numbers_is_refused(small):
@@ -395,8 +395,7 @@ def test_an_optimizer_is_given_once(small):
     with pytest.raises(ol.ProgramError) as raised:
         ol.train(small.cost, small_rows(), optimizer=ol.optimizer.SGD(), progress=False)
     assert str(raised.value) == (
-        "the program has an optimizer already\n"
-        "  Try: leave out `optimizer`, or do not call minimize yourself    (oarlock explain ProgramError)"
+        "the program already has an optimizer\n  Try: omit `optimizer`, or do not call minimize    (oarlock explain ProgramError)"
     )
 
 
@@ -405,10 +404,10 @@ def test_an_optimizer_is_given_once(small):
     [
         (
             {"optimizer": ol.optimizer.SGD()},
-            "a training program has its optimizer and its targets already; only data and epochs are asked for",
+            "a training program has its own optimizer and targets; optimizer and show cannot be given",
         ),
-        ({"batch_size": 5}, "this run has a batch size of 32; another would not be the same run"),
-        ({"scope": ol.Scope()}, "a training program has its parameters already; scope is for a cost"),
+        ({"batch_size": 5}, "this run has a batch size of 32, which cannot be changed"),
+        ({"scope": ol.Scope()}, "a training program has its own parameters; scope can only be given with a cost"),
         ({"epochs": 0}, "epochs is a whole number from 1, not 0"),
     ],
 )
@@ -474,7 +473,7 @@ def test_a_saved_backend_that_cannot_be_gone_on_with_is_refused_until_none_is_as
     with pytest.raises(ol.ArgumentError) as raised:
         ol.train(model, small_rows(), epochs=2, progress=False)
     assert raised.value.message == message
-    assert raised.value.hint == f'the saved run names the backend "{backend}": give another, or "none"'
+    assert raised.value.hint == f'the saved run uses the backend "{backend}": give another one, or "none"'
     assert model.program.to_bytes() == before
     assert same_values(model.scope, held)
     assert ol.train(model, small_rows(), epochs=2, progress=False, backend="none").steps == 2

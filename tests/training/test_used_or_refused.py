@@ -85,7 +85,7 @@ def test_the_difference_of_a_rate_is_shown_line_by_line(tmp_path):
         f'"{tmp_path / "run"}" holds a run of another program',
         "      ~ main: state sgd_0.learning_rate: float64[] = constant(value=0.5)",
         "            it starts differently",
-        "  Try: another folder begins a new run; `oarlock resume` goes on with the one that is there    (oarlock explain ProgramError)",
+        "  Try: use another folder to start a new run; `oarlock resume` goes on with the one that is there    (oarlock explain ProgramError)",
     ]
 
 
@@ -149,5 +149,5 @@ def test_a_batch_size_of_the_data_is_that_of_the_run_or_refused(tmp_path):
     for given in (loader(10), ROWS):
         with pytest.raises(ol.ArgumentError) as raised:
             ol.train(result, given, epochs=3, progress=False, batch_size=None if given is not ROWS else 10)
-        assert raised.value.message == "this run has a batch size of 5; another would not be the same run"
+        assert raised.value.message == "this run has a batch size of 5, which cannot be changed"
     assert ol.train(result, loader(5), epochs=3, progress=False).steps == 12

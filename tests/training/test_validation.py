@@ -140,9 +140,7 @@ def test_a_best_state_that_is_not_there_any_more_is_said(tmp_path):
     best = train(**options, early_stopping=stopping).steps
     for path in (tmp_path / "run/checkpoints").glob(f"step-*{best}/model.safetensors"):
         path.write_bytes(path.read_bytes()[:-1])
-    with pytest.warns(
-        RuntimeWarning, match=f"^the state after step {best}, the best one, is not kept any more; that of the last step stays$"
-    ):
+    with pytest.warns(RuntimeWarning, match=f"^the checkpoint of step {best}, the best one, no longer exists; the last state is kept$"):
         assert train(**options, early_stopping=stopping).steps == 24
 
 

@@ -69,8 +69,8 @@ def test_a_run_that_is_asked_for_again_goes_on_and_says_when_it_is_done():
     with pytest.raises(ol.ScopeError) as raised:
         ol.train(small_classifier().cost, ROWS, epochs=2, batch_size=8, scope=scope, progress=False)
     assert message_of(raised) == [
-        "the scope holds this run already, and it is done: 8 steps, of 8 in 2 epochs",
-        "  Try: more epochs; or scope.new_scope(), for a run of its own on the same parameters    (oarlock explain ScopeError)",
+        "the run in this scope is finished: 8 of 8 steps in 2 epochs",
+        "  Try: give more epochs, or use scope.new_scope() to start another run on the same parameters    (oarlock explain ScopeError)",
     ]
     assert ol.train(small_classifier().cost, ROWS, epochs=3, batch_size=8, scope=scope, progress=False).steps == 12
     assert ol.train(small_classifier().cost, ROWS, epochs=1, batch_size=8, scope=scope.new_scope(), progress=False).steps == 4

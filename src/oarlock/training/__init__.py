@@ -1,4 +1,4 @@
-"""The training loop. Names load what they need when they are first used: who looks at a run needs no PyTorch."""
+"""The training loop. Names are imported on first use, so that looking at a run needs no PyTorch."""
 
 import importlib
 from typing import TYPE_CHECKING

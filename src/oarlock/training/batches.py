@@ -1,4 +1,4 @@
-"""Rows into minibatches, in an order that the seed and the epoch tell."""
+"""Minibatches of rows, in an order that depends on the seed and the epoch."""
 
 import math
 from collections.abc import Generator, Iterator, Mapping
@@ -24,20 +24,20 @@ from oarlock.training.transforming import feed_of
 __all__ = ["Batch", "Batches", "part_of"]
 
 
-_AT_ONCE = 2**21  # bytes of batches that are gathered in one go: code that runs now and then is in no cache, and slow
-_LINE = 64  # bytes: where a batch begins must not depend on the step that a run begins at, since kernels may round by that
+_AT_ONCE = 2**21  # bytes of batches to gather at once: code that runs rarely is not cached, and slow
+_LINE = 64  # bytes: alignment affects rounding, so it must not depend on the first step of a run
 
 
 def part_of(rows: int, worker: tuple[int, int]) -> slice:
-    """The rows of one worker: all of them have as many, or one less."""
+    """Return the rows of one worker. The sizes of the parts differ by at most one."""
     index, count = worker
     return slice(rows * index // count, rows * (index + 1) // count)
 
 
 class Batch(NamedTuple):
-    """The feed of one step: minibatch `number` of an `epoch`, both from 0, and whether it is the last of its epoch.
+    """The feed of one step: minibatch `number` of `epoch`, both counted from 0. `is_last` marks the last of its epoch.
 
-    `rows` are those of all workers, where this is the feed of one of several; 1, of equal weight, where the inputs carry their values.
+    `rows` counts the rows of all workers, even if the feed holds a part of them; it is 1 if the inputs store their own values.
     """
 
     epoch: int
@@ -49,10 +49,10 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Batches:
-    """The rows of a table, cut into minibatches; the last of an epoch may be smaller.
+    """The rows of a table, divided into minibatches; the last one of an epoch may be smaller.
 
-    Which rows make up a batch depends on the seed, the epoch and the batch size alone, so a run can be taken
-    up at any step. `columns` are all of them where they are in memory, checked before the first step; others are checked batch by batch.
+    A batch depends only on the seed, the epoch and the batch size, so a run can resume at any step. `columns` holds in-memory data,
+    validated before the first step; lazily loaded rows are validated batch by batch.
     """
 
     source: Source
@@ -62,11 +62,14 @@ class Batches:
     seed: int
     columns: Feed | None
     worker: tuple[int, int] = (0, 1)
-    """The number of this worker and of all, each of which takes its part of every minibatch."""
+    """The index of this worker and the number of workers; each takes its part of every minibatch."""
 
     @classmethod
     def of(cls, data: object, program: Program, batch_size: int, *, shuffle: bool = True, worker: tuple[int, int] = (0, 1)) -> "Batches":
-        """The columns of `data`, a table, that `program` is fed. Raises FeedError where one is missing or unfit, or there are no rows."""
+        """Return the minibatches of `data`, a table, for `program`.
+
+        Raises FeedError for a missing or invalid column, or if there are no rows.
+        """
         inputs = ProgramInputs.of(program)
         columns = inputs.feed(data) if isinstance(data, Mapping) else None
         source = open_data(data if columns is None else ColumnTable(columns))
@@ -83,24 +86,24 @@ class Batches:
         if not rows:
             given = [f'"{name}" has 0 rows' for name in columns or ()]
             raise FeedError("the data set has no rows", given=given)
-        if columns and worker[1] == 1:  # the shapes, before anything is begun; each step looks at all of its feed
+        if columns and worker[1] == 1:  # check shapes early; each step checks its own feed again
             first = numpy.arange(min(rows, batch_size))
             check_feed(program, {name: column[first] for name, column in columns.items()}, set(), CPUPlace())
         return cls(source, inputs, rows, batch_size, program.seed, columns, worker)
 
     @property
     def per_epoch(self) -> int:
-        """Minibatches in one pass over the data."""
+        """The number of minibatches in one epoch."""
         return max(1, self.rows // self.batch_size) if self.source.drop_last else math.ceil(self.rows / self.batch_size)
 
     def order(self, epoch: int) -> numpy.ndarray:
-        """The rows in the order of this epoch, from 0: int64[rows]."""
+        """Return the order of the rows in an epoch, counted from 0: int64[rows]."""
         if not self.source.shuffle:
             return numpy.arange(self.rows)
         return random.permutation(self.rows, random.key_of(self.seed, "order", epoch))
 
     def batch(self, order: numpy.ndarray, number: int, epoch: int = 0) -> Feed:
-        """Minibatch `number`, from 0, of an epoch in `order`."""
+        """Return minibatch `number`, counted from 0, of an epoch in `order`."""
         chosen = self._chosen(order, number)
         if self.columns is not None:
             return {name: column[chosen] for name, column in self.columns.items()}
@@ -108,14 +111,14 @@ class Batches:
         return self._fed(self.source.rows.take(chosen, self._wanted), chosen, epoch, number)
 
     def after(self, step: int) -> Generator[Batch, None, None]:
-        """The minibatches of a run that has taken `step` steps, epoch after epoch without an end."""
+        """Yield the minibatches that follow `step` steps, epoch after epoch without end."""
         if self.source.workers and self.columns is None:
             return self._by_workers(step)
         return by_thread(self._in_bulk(step) if self._gathered else self._by_one(step), self._ahead)
 
     @property
     def _wanted(self) -> list[str] | None:
-        """The columns that are read: those that the program is fed, unless a transform makes them."""
+        """The columns to read: the inputs of the program, or None (all) if there is a transform."""
         return self.inputs.wanted if self.source.transform is None else None
 
     @property
@@ -129,8 +132,9 @@ class Batches:
                 yield self._batch(epoch, number, self.batch(order, number, epoch))
 
     def _in_bulk(self, step: int) -> Generator[Batch, None, None]:
-        """Those of `_by_one`, gathered many at a time, of several epochs where these are short: but no more ahead than an epoch, or than
-        were taken so far, since the run may be short too.
+        """Yield the batches of `_by_one`, gathered many at once, also across short epochs.
+
+        It gathers no more ahead than one epoch or the number of batches taken so far, because the run may be short.
         """
         made: list[Batch] = []
         taken = 0
@@ -150,7 +154,7 @@ class Batches:
 
     @cached_property
     def _gathered(self) -> int:
-        """How many batches are gathered in one go, as tensors, each of which begins at a cache line; 0 where they are read one by one."""
+        """The number of batches to gather at once as tensors that begin at a cache line; 0 to read batches one by one."""
         columns = [column for column in (self.columns or {}).values() if isinstance(column, numpy.ndarray) and column.ndim and column.size]
         if not columns or len(columns) < len(self.columns or {}) or self.worker[1] > 1:
             return 0
@@ -159,17 +163,17 @@ class Batches:
 
     @cached_property
     def _dtypes(self) -> list[torch.dtype]:
-        """The dtypes of the columns, which are arrays, as tensors."""
+        """The tensor dtypes of the columns that are arrays."""
         return [torch.from_numpy(column[:0].copy()).dtype for column in (self.columns or {}).values() if isinstance(column, numpy.ndarray)]
 
     def _gather(self, order: numpy.ndarray, number: int, count: int) -> list[dict[str, torch.Tensor]]:
-        """The feeds of `count` minibatches from `number` on, or of those that are left in the epoch."""
+        """Return the feeds of `count` minibatches from `number` on, or fewer at the end of the epoch."""
         rows = order[number * self.batch_size : min(number + count, self.per_epoch) * self.batch_size]
         parts = []
         for column, dtype in zip((self.columns or {}).values(), self._dtypes, strict=True):
             assert isinstance(column, numpy.ndarray)
             made = torch.empty((len(rows), *column.shape[1:]), dtype=dtype)
-            numpy.take(column, rows, axis=0, out=made.numpy(), mode="clip")  # quicker: it does not look at the numbers of the rows
+            numpy.take(column, rows, axis=0, out=made.numpy(), mode="clip")  # faster: "clip" skips bounds checks
             parts.append(made.split(self.batch_size))
         return [dict(zip(self.columns or {}, each, strict=True)) for each in zip(*parts, strict=True)]
 
@@ -183,7 +187,7 @@ class Batches:
                 yield self._batch(epoch, number, self._fed(columns, rows, epoch, number))
 
     def _epochs(self, step: int) -> Iterator[tuple[int, int]]:
-        """Each epoch that is not over after `step` steps, and its first batch that is left."""
+        """Yield each epoch that is not finished after `step` steps, with the first of its remaining batches."""
         epoch, first = divmod(step, self.per_epoch)
         while True:
             yield epoch, first

@@ -1,4 +1,4 @@
-"""The best state of a run: by which measurements it is known, and the way back to it."""
+"""The best state of a run, by its metrics, and restoring it."""
 
 from collections.abc import Sequence
 
@@ -13,15 +13,15 @@ __all__ = ["BestState"]
 
 
 class BestState:
-    """The end of a run by its measurements: whether it has come, which of them is the best, and the state that it was made of.
+    """The early end of a run, its best record and the state of that record.
 
-    `early_stopping` looks at epochs, or where the run is validated `by_steps` and the label is one of the validation, at those validations.
+    `early_stopping` examines epochs or, if the run is validated `by_steps` and the label is a validation metric, those validations.
     """
 
     def __init__(self, result: TrainingResult, early_stopping: EarlyStopping | None, folder: RunFolder | None, *, by_steps: bool):
         self._result, self._early_stopping, self._folder = result, early_stopping, folder
         self._by_steps = by_steps and early_stopping is not None and early_stopping.is_of_validation
-        self._copy: StateCopy | None = None  # where it is to be restored, and this process has reached it
+        self._copy: StateCopy | None = None  # only for `restore_best`, if this process has reached it
 
     @property
     def is_over(self) -> bool:
@@ -30,36 +30,37 @@ class BestState:
 
     @property
     def restores(self) -> bool:
-        """Whether a run that is over has the best state, as it was measured, rather than the last one."""
+        """Whether the result has the best state instead of the last one."""
         return self._early_stopping is not None and self._early_stopping.restore_best
 
     @property
     def record(self) -> EpochRecord | ValidationRecord | None:
-        """The best measurement; None where nobody asks for it, or there is none."""
+        """The best record; None without early stopping or before the first record."""
         return None if self._early_stopping is None else self._early_stopping.best(self._measured)
 
     def is_after(self, step: int) -> bool:
-        """Whether the best one so far was made after `step`."""
+        """Return whether the best record so far was made after `step`."""
         best = self.record
         return best is not None and best.step == step
 
     def note(self, record: EpochRecord | ValidationRecord) -> None:
-        """Copy the state, where it is to be restored, if this newest record is the best."""
+        """Copy the state if `record`, the newest one, is the best and the best state is to be restored."""
         if self.restores and record is self.record:
             self._copy = self._copy or StateCopy(self._result.program, self._result.parameters)
             self._copy.take()
 
     def restore(self) -> None:
-        """Let the result of a run that is over have the best state, where that was asked for: if a process before reached it, as saved."""
+        """Restore the best state in the result of a finished run, if requested.
+
+        A state of an earlier process is loaded from its checkpoint.
+        """
         best = self.record if self.restores else None
         if best is None or best.step == self._result.steps:
             return
         if self._copy is None:
             saved = self._saved(best.step)
             if saved is None:
-                warn_here(
-                    f"the state after step {best.step}, the best one, is not kept any more; that of the last step stays", RuntimeWarning
-                )
+                warn_here(f"the checkpoint of step {best.step}, the best one, no longer exists; the last state is kept", RuntimeWarning)
                 return
             self._copy = StateCopy(self._result.program, self._result.parameters)
             self._copy.take_from(saved)

@@ -1,4 +1,4 @@
-"""A description of a run, for who looks at its folder or watches it from elsewhere."""
+"""The description of a run, for its folder and for loggers."""
 
 import os
 import platform
@@ -19,7 +19,7 @@ __all__ = ["describe_environment", "describe_run"]
 
 
 def describe_run(program: Program, data: str, command: Sequence[str]) -> dict[str, Any]:
-    """The settings of a run that begins now, whose `id` is a new one."""
+    """Return the settings of a run that starts now, with a new `id`."""
     assert program.training is not None
     return {
         "id": secrets.token_hex(8),
@@ -36,7 +36,7 @@ def describe_run(program: Program, data: str, command: Sequence[str]) -> dict[st
 
 
 def describe_environment() -> dict[str, Any]:
-    """The machine, and the versions of what computes on it."""
+    """Return the machine and the versions of the libraries that compute."""
     return {
         "oarlock": metadata.version("oarlock") if _is_installed() else "a checkout",
         "torch": torch.__version__,

@@ -1,4 +1,4 @@
-"""When a run ends early: it no longer gets better, or it is good enough."""
+"""Ending a run early, because it stops improving or is good enough."""
 
 import math
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ Record = EpochRecord | ValidationRecord
 
 @dataclass(frozen=True)
 class EarlyStopping:
-    """The end of a run by what its epochs measured (Prechelt, 1998): a label such as "loss", or "validation loss".
+    """Early stopping by a metric of the epochs (Prechelt, 1998): a label such as "loss" or "validation loss".
 
-    The run ends after `patience` epochs in a row without one that is better than all before by more than `least_change` (`min_delta`
-    elsewhere), or when `target` is reached. Lower is better, unless `higher_is_better`. Of a run that is validated every so many steps, a
-    label of the validation counts those instead of epochs. It is a function of the history alone, so a run that is taken up ends where it
-    would have. With `restore_best`, a run that is over has the state after its best epoch: parameters, what the optimizer keeps, the
-    number of steps. Raises ArgumentError where neither patience nor target is given.
+    The run ends after `patience` epochs in a row that do not improve the best value by more than `least_change` (`min_delta` in other
+    frameworks), or when `target` is reached. Lower is better, unless `higher_is_better`. With `validate_every`, a validation label counts
+    validations instead of epochs. Early stopping depends only on the recorded history, so a resumed run stops at the same epoch. With
+    `restore_best`, the result has the state after the best epoch: parameters, optimizer state and step count. Raises ArgumentError if
+    neither patience nor target is given.
     """
 
     label: str = "validation loss"
@@ -34,32 +34,35 @@ class EarlyStopping:
     def __post_init__(self) -> None:
         if self.patience is None and self.target is None:
             raise ArgumentError(
-                "early stopping has a patience or a target", hint='ol.training.EarlyStopping("validation loss", patience=5)'
+                "early stopping needs a patience or a target", hint='ol.training.EarlyStopping("validation loss", patience=5)'
             )
         if self.patience is not None:
             require_count("patience", self.patience)
         for name in ("target", "least_change"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int | float) or not math.isfinite(value)):
-                raise ArgumentError(f"{name} is a finite number, not {value!r:.60}")
+                raise ArgumentError(f"{name} must be a finite number, not {value!r:.60}")
 
     def require_measured(self, labels: Sequence[str]) -> None:
-        """Raise ArgumentError where none of the `labels` that epochs measure is the one."""
+        """Raise ArgumentError if the label is not among the measured `labels`."""
         if self.label not in labels:
-            raise ArgumentError(f'nothing is measured that is called "{self.label}"', given=[f"there are: {', '.join(labels)}"])
+            raise ArgumentError(f'no metric is called "{self.label}"', given=[f"metrics: {', '.join(labels)}"])
 
     @property
     def is_of_validation(self) -> bool:
-        """Whether it looks at the validation data."""
+        """Whether the label is a validation metric."""
         return self.label.startswith("validation ")
 
     def best(self, history: Sequence[Record]) -> Record | None:
-        """The best epoch; the first of those that are alike. None without one. Raises ArgumentError where nothing has the label."""
+        """Return the best epoch (the earliest one on ties), or None if there is none.
+
+        Raises ArgumentError if the label was not measured.
+        """
         number = self._number_of_best(history)
         return None if number is None else history[number]
 
     def is_over(self, history: Sequence[Record]) -> bool:
-        """Whether the run ends after these epochs. Raises as `best`."""
+        """Return whether the run ends after these epochs. Raises ArgumentError if the label was not measured."""
         if not history:
             return False
         if self.target is not None and self._value(history[-1]) <= (-self.target if self.higher_is_better else self.target):
@@ -76,9 +79,9 @@ class EarlyStopping:
         return best
 
     def _value(self, record: Record) -> float:
-        """The measure of an epoch, lower if it is better; infinite for what is no number."""
+        """Return the metric of an epoch, negated if higher is better; infinity for NaN."""
         values = record.values
         if self.label not in values:
-            raise ArgumentError(f'nothing is measured that is called "{self.label}"', given=[f"there are: {', '.join(values)}"])
+            raise ArgumentError(f'no metric is called "{self.label}"', given=[f"metrics: {', '.join(values)}"])
         value = -values[self.label] if self.higher_is_better else values[self.label]
         return math.inf if math.isnan(value) else value

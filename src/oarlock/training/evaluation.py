@@ -1,4 +1,4 @@
-"""`evaluate`: what a program measures on data, without training it."""
+"""`evaluate`: measure a program on data without training it."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -36,25 +36,25 @@ def evaluate(
     batch_size: int = 256,
     place: Place | Sequence[Place] | None = None,
 ) -> dict[str, float | numpy.ndarray]:
-    """Measure `targets` on all rows of `data`, and return by their labels: of metrics the value, of others the mean over the rows.
+    """Measure `targets` on all rows of `data`. Return by label the value of each metric, and the mean over rows of other variables.
 
-    A float each, and an array where a metric has several numbers. `data` is whatever `ol.data.read` takes.
+    Values are floats, or arrays for metrics with several numbers. `data` is anything that `ol.data.read` accepts.
 
         ol.evaluate({"f1": f1, "loss": cost}, test, result.parameters)
         ol.evaluate(result, test)
         ol.evaluate("runs/digits", test)
 
-    One variable is called by its name; the targets of a model, of a result of `ol.train`, of a model file, and of the newest checkpoint in
-    the folder of a run, are their own. `parameters` are what `ol.infer` takes, and stay as they are.
-    Metrics begin anew, whatever they had counted. No dropout drops, and running statistics are used, as in `ol.infer`. Nothing is changed.
-    Raises ArgumentError, FeedError, and what `ol.load_model` and `Executor.run` raise.
+    A single variable is labelled by its name. A model, a result of `ol.train`, a model file and a run folder (its newest checkpoint) are
+    measured by their own targets. `parameters` is anything that `ol.infer` accepts. Nothing is modified: metrics start from zero in a
+    separate scope. As in `ol.infer`, dropout is off and batch normalization uses running statistics. Raises ArgumentError, FeedError, and
+    the errors of `ol.load_model` and `Executor.run`.
     """
     limits, catalogue = None, standard
     if isinstance(targets, str | os.PathLike):
         targets = _load(Path(targets))
     if isinstance(targets, Model | TrainingResult):
         if parameters is not None:
-            raise ArgumentError("evaluate: a model has its parameters already", location=here())
+            raise ArgumentError("evaluate: a model has its own parameters", location=here())
         program = prune(targets.program, targets.program.targets)
         scope = targets.scope if isinstance(targets, Model) else targets.parameters
         if isinstance(targets, Model):
@@ -62,7 +62,7 @@ def evaluate(
     else:
         labelled = {targets.name: targets} if isinstance(targets, Var) else targets
         if not isinstance(labelled, Mapping) or not labelled or not all(isinstance(var, Var) for var in labelled.values()):
-            raise ArgumentError(f"evaluate: targets are variables by their labels, not {describe_value(targets)}", location=here())
+            raise ArgumentError(f"evaluate: targets must map labels to variables, not {describe_value(targets)}", location=here())
         program = prune(next(iter(labelled.values())).block.program, labelled)
         scope = Scope() if parameters is None else scope_of(parameters, program)
     require_count("evaluate: batch_size", batch_size)

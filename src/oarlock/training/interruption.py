@@ -1,4 +1,4 @@
-"""Ctrl-C while a run trains: the step that runs is finished, or cut short soon, and what was trained so far is returned."""
+"""Ctrl-C during training: the current step is finished or soon interrupted, and the training so far is returned."""
 
 import signal
 import threading
@@ -14,28 +14,27 @@ _AGAIN = 0.25  # seconds
 
 
 class Interrupted(KeyboardInterrupt):
-    """A run was interrupted from the keyboard; its `result` is as after the last step that was finished.
+    """An interrupt (Ctrl-C) during training. Its `result` is the state after the last finished step.
 
         try:
             result = ol.train(cost, data, epochs=100)
         except KeyboardInterrupt as interrupt:
             result = interrupt.result
 
-    `ol.save_model(result, path)` saves it, and `ol.train(result, data)` goes on with it.
+    `ol.save_model(result, path)` saves it, and `ol.train(result, data)` continues it.
     """
 
     def __init__(self, result: "TrainingResult"):
-        super().__init__(f"interrupted after {result.steps} steps; what was trained is this exception's `result`")
+        super().__init__(f"interrupted after {result.steps} steps; the training so far is the `result` of this exception")
         self.result = result
 
 
 class Stopping:
-    """SIGINT inside a `with` block: it sets `asked`, and is raised as KeyboardInterrupt if the block goes on for `patience` seconds.
+    """Deferred SIGINT in a `with` block: it sets `asked`, and raises KeyboardInterrupt if the block runs for another `patience` seconds.
 
-    Without patience it is raised at once. An exception that a signal raises may be lost: Python prints and forgets those raised in
-    finalizers, and libraries drop some. So none is raised in a `__del__`, and it is raised again, four times a second, until the block has
-    ended; a block that ends by itself raises it then. Where this is not the main thread, or the program has a handler of its own, all
-    stays as it is.
+    With a patience of 0 it raises immediately. An exception raised by a signal handler can get lost: Python prints and ignores exceptions
+    in finalizers, and some libraries suppress them. So none is raised in a `__del__`, and it is raised again four times a second until the
+    block ends; a block that ends normally raises it then. Outside the main thread, or with a custom SIGINT handler, nothing changes.
     """
 
     def __init__(self, patience: float = 1.0):
@@ -45,7 +44,7 @@ class Stopping:
         self._reminds = False
 
     def check(self) -> None:
-        """Raise KeyboardInterrupt where it was asked for."""
+        """Raise KeyboardInterrupt after a SIGINT."""
         if self.asked:
             raise KeyboardInterrupt
 
@@ -58,7 +57,7 @@ class Stopping:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        patience, self.patience = self.patience, float("inf")  # from here on nothing is raised by the handlers
+        patience, self.patience = self.patience, float("inf")  # the handlers raise nothing from here on
         if self._reminds:
             signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in reversed(self._before):
@@ -80,17 +79,17 @@ class Stopping:
         raise KeyboardInterrupt
 
     def _remind(self, number: int, frame: FrameType | None) -> None:
-        signal.raise_signal(signal.SIGINT)  # which waits where updates are written (`runtime/interrupts.py`)
+        signal.raise_signal(signal.SIGINT)  # deferred while updates are written (`runtime/interrupts.py`)
 
 
 def _is_free(number: int, default: object) -> bool:
-    """Whether a signal has its default handler, or one of ours around this."""
+    """Return whether a signal has its default handler, or the handler of an enclosing `Stopping`."""
     handler = signal.getsignal(number)
     return handler is default or isinstance(getattr(handler, "__self__", None), Stopping)
 
 
 def _is_in_finalizer(frame: FrameType | None) -> bool:
-    """Whether a `__del__` runs, where Python would print what is raised, and forget it."""
+    """Return whether a `__del__` is running, where Python would print and ignore an exception."""
     while frame is not None:
         if frame.f_code.co_name == "__del__":
             return True

@@ -1,4 +1,4 @@
-"""The last state of a run that was good, and the way back to it: a copy, and the batches since, which are run once more."""
+"""The last good state of a run, and rolling back to it: a copy of the state, and the batches since then, which are run again."""
 
 import math
 import time
@@ -22,14 +22,14 @@ from oarlock.training.state_copy import StateCopy
 
 __all__ = ["LastGood", "Return"]
 
-_STEPS = 50  # at least between two looks at the parameters, which read all of them
-_SHARE = 0.01  # of the time, at most, that looks and copies take: tables of which a step writes few rows are looked at less often
-_MOST_BYTES = 2**26  # of batches that are kept meanwhile
+_STEPS = 50  # the least between two checks of the parameters, which read all of them
+_SHARE = 0.01  # the largest share of time for checks and copies: large sparse tables are checked less often
+_MOST_BYTES = 2**26  # the largest size of the batches that are kept between checks
 
 
 @dataclass(frozen=True)
 class Return:
-    """The way back: the error to raise, the sums of the epoch so far, and whether the run is in the middle of one."""
+    """The outcome of a rollback: the error to raise, the sums of the current epoch, and whether the run is within an epoch."""
 
     error: NotFiniteError
     means: Means
@@ -37,11 +37,11 @@ class Return:
 
 
 class LastGood:
-    """Keeps a run from what is not finite: what its steps write is copied before one, and goes back there when a later one was bad.
+    """Protection of a run from NaN and infinity: the state is copied now and then, and restored if a later step is bad.
 
-    A step is bad whose loss is NaN or infinite, or after which a parameter is that was not. The loss is looked at after each step, the
-    parameters after fifty or more, before a checkpoint and at the end of an epoch, so a step costs next to nothing. A bad one may be found
-    late: the steps since the copy are then run again, with the same bits, up to the first that is bad, and the state is that before it.
+    A step is bad if its loss is not finite, or if a parameter is no longer finite after it. The loss is checked after each step, the
+    parameters after fifty or more, before a checkpoint and at the end of an epoch, so the cost per step is negligible. A bad step may be
+    found late: the steps since the copy are then run again, bit-identically, to find the first bad one and restore the state before it.
     """
 
     def __init__(self, program: Program, scope: Scope, executor: Executor):
@@ -50,14 +50,14 @@ class LastGood:
         written = [op.writes[0] for op in program.main.tail]
         self._watched = [var.name for var in written if var.parameter and self._is_finite(var.name)]
         self._copy = StateCopy(program, scope)
-        self._means: Means | None = None  # None where there is no copy of now
+        self._means: Means | None = None  # None while there is no valid copy
         self._workers = executor.workers
         self._since: list[tuple[Batch, dict[str, float]]] = []
-        self._due = self._most = 0  # steps after which the parameters are looked at; how many batches may be kept
-        self._spent = self._begun = 0.0  # seconds that the last look and copy took, and when the steps since began
+        self._due = self._most = 0  # the number of steps until the next check; the largest number of batches to keep
+        self._spent = self._begun = 0.0  # seconds of the last check and copy; the start time of the steps since
 
     def remember(self, means: Means) -> None:
-        """Copy the state before a step, unless there is a copy and the steps since are known."""
+        """Copy the state before a step, unless there is a valid copy."""
         if self._means is None:
             started = time.perf_counter()
             self._means = means.copy()
@@ -66,7 +66,7 @@ class LastGood:
             self._spent += self._begun - started
 
     def accepts(self, batch: Batch, numbers: dict[str, float]) -> bool:
-        """Whether a step on `batch`, whose targets are `numbers`, may have been good; what it was is known from now on."""
+        """Record a step on `batch` with the targets `numbers`; return whether it may be good."""
         if not self._since:
             self._most = self._workers.least(max(1, _MOST_BYTES // (_bytes_of(batch.feed) + 1000)))
             self._due = min(_STEPS, self._most)
@@ -76,13 +76,16 @@ class LastGood:
         if len(self._since) < self._due:
             return True
         is_time = (time.perf_counter() - self._begun) * _SHARE >= self._spent
-        if len(self._since) < self._most and not self._workers.any_says(is_time):  # they look after the same step
+        if len(self._since) < self._most and not self._workers.any_says(is_time):  # all workers check after the same step
             self._due = min(self._due + _STEPS, self._most)
             return True
         return self.is_sound()
 
     def is_sound(self) -> bool:
-        """Whether the losses since the copy and the parameters now are finite. If so, the next step is one to copy the state before."""
+        """Return whether the losses since the copy and the current parameters are finite.
+
+        If so, the state is copied before the next step.
+        """
         if not self._since:
             return True
         started = time.perf_counter()
@@ -94,10 +97,10 @@ class LastGood:
         return True
 
     def go_back(self, run: Callable[[Batch], Sequence[object]]) -> Return:
-        """Go back to the state before the first bad step, where `run` computes the targets of a step."""
+        """Restore the state before the first bad step. `run` computes the targets of a step."""
         since, self._since = self._since, []
         found = self._replay(since, run)
-        if found is None:  # not the same bits: a function of the user's has changed the state, or kernels are not deterministic
+        if found is None:  # results differ: a callback has changed the state, or kernels are not deterministic
             self._copy.restore()
             return self._return(self._unrepeated(*since[-1], steps=len(since)), self._start.copy(), self._start.rows > 0)
         bad, parameters = found
@@ -111,7 +114,7 @@ class LastGood:
     def _replay(
         self, since: Sequence[tuple[Batch, dict[str, float]]], run: Callable[[Batch], Sequence[object]]
     ) -> tuple[int, list[str]] | None:
-        """The number of the first bad step, and the parameters that it spoils; None where one computes something else than before."""
+        """Return the index of the first bad step and the parameters that it made non-finite, or None if a step gives different results."""
         self._copy.restore()
         means = self._start.copy()
         for number, (batch, numbers) in enumerate(since):
@@ -142,8 +145,8 @@ class LastGood:
     def _unrepeated(self, batch: Batch, numbers: Mapping[str, float], *, steps: int) -> NotFiniteError:
         step = int(self._scope[COUNTER])  # type: ignore[call-overload]
         return NotFiniteError(
-            f"{self._symptom(numbers, [], step + steps, batch.epoch)}. The {steps} steps since step {step} did not compute the same once "
-            "more, so what made it is not known, and the state is that after that step",
+            f"{self._symptom(numbers, [], step + steps, batch.epoch)}. The {steps} steps since step {step} gave different results when "
+            "repeated, so the cause is unknown. The state is that after that step",
             hint=_HINT,
         )
 
@@ -155,7 +158,7 @@ class LastGood:
         return f'"{self._loss}" is {value} at {where}'
 
     def _error(self, batch: Batch, numbers: Mapping[str, float], spoilt: Sequence[str]) -> NotFiniteError:
-        """The error for the step on `batch`, whose state is that of the scope."""
+        """Return the error for the step on `batch`; the scope has the state before it."""
         message = self._symptom(numbers, spoilt, int(self._scope[COUNTER]) + 1, batch.epoch)  # type: ignore[call-overload]
         updates = {op.writes[0].name: op.reads[0] for op in self._program.main.tail}
         wanted = [updates[name] for name in spoilt] or [self._program.targets[self._loss]]
@@ -168,20 +171,20 @@ class LastGood:
         if fed:
             given = [f'"{name}" {describe_range(_tensor(feed[name]))}' for name in fed]
             return NotFiniteError(
-                f'{message}: "{fed[0]}", which was fed, holds what is no finite number',
+                f'{message}: the input "{fed[0]}" contains NaN or infinity',
                 location=wanted[0].op and wanted[0].op.location,
                 given=given,
-                hint="feed rows without it. " + _KEPT,
+                hint="remove such rows. " + _KEPT,
             )
-        return NotFiniteError(f"{message}; the interpreter, which rounds otherwise, computes finite numbers in this step", hint=_HINT)
+        return NotFiniteError(f"{message}; the interpreter, which rounds differently, computes finite numbers in this step", hint=_HINT)
 
     def _is_finite(self, name: str) -> bool:
         found = self._scope.find_var(name)
         return found is None or not found.is_set or kind_of(found.held) is Kind.FINITE
 
 
-_KEPT = "Nothing of this step is kept, and this error's `result` is what was trained before"
-_HINT = f'a smaller learning rate, or clip=ol.optimizer.ClipByGlobalNorm(1.0); not_finite="warn" goes on. {_KEPT}'
+_KEPT = "The state before this step is the `result` of this error"
+_HINT = f'a smaller learning rate or clip=ol.optimizer.ClipByGlobalNorm(1.0); not_finite="warn" continues training. {_KEPT}'
 
 
 def _made_by(origin: Origin, message: str) -> NotFiniteError:

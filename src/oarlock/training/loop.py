@@ -34,12 +34,12 @@ from oarlock.training.together import shared_by
 
 __all__ = ["Loop"]
 
-_PATIENCE = 3600.0  # seconds that a step of several workers may take before Ctrl-C cuts it short: cut by one, it fails on the others
+_PATIENCE = 3600.0  # seconds that Ctrl-C waits for a step of several workers: interrupting one fails the others
 
 
 @dataclass
 class Loop:
-    """The steps of a run: what they are fed, what is told of them, and where they are kept."""
+    """The training loop: feeds batches, reports metrics, saves checkpoints."""
 
     program: Program
     scope: Scope
@@ -52,7 +52,7 @@ class Loop:
     folder: RunFolder | None
     loggers: Loggers
     validate_every: int | None = None  # steps; None for the end of each epoch
-    stops: bool = False  # before a step that is not finite
+    stops: bool = False  # with NotFiniteError, before the first bad step
     shard_optimizer: bool = False
     sync_batch_norm: bool = True
 
@@ -66,19 +66,19 @@ class Loop:
         self._validates = self.held_out is not None and self.validate_every is not None
         self.workers = self.executor.workers
         self._share()
-        self.ends_together = False  # after one step, as the workers have agreed
+        self.ends_together = False  # all workers end after the same step
         self.last_good = LastGood(self.running, self.scope, self.executor) if self.stops else None
-        self.is_recorded = True  # every epoch that is over has its record
+        self.is_recorded = True  # every finished epoch has its record
         self.in_middle = self.means.rows > 0
-        self.is_ended = False  # by a function of the user's
+        self.is_ended = False  # by `on_epoch`
         self.best = BestState(self.result, self.early_stopping, self.folder, by_steps=self.validate_every is not None)
-        self._prepared: tuple[object, Step] | None = None  # the step, and what it was prepared for
+        self._prepared: tuple[object, Step] | None = None  # its key, and the prepared step
         if self.early_stopping is not None:
             labels = list(self.program.targets)
             self.early_stopping.require_measured(labels + [f"validation {label}" for label in labels if self.held_out is not None])
 
     def summary(self, status: str) -> dict[str, object]:
-        """The end of the run, for loggers."""
+        """Return the final status and metrics of the run, for loggers."""
         history, validations = self.result.history[-1:], self.result.validations[-1:]
         measured = {f"epoch/{label}": value for record in history for label, value in record.training.items()}
         measured |= {f"validation/{label}": value for record in [*history, *validations] for label, value in record.validation.items()}
@@ -86,7 +86,7 @@ class Loop:
         return {"status": status, "steps": self.result.steps, "epochs": epochs, **measured}
 
     def go_on(self, saved: SavedState | None) -> None:
-        """Take up what a checkpoint measured."""
+        """Restore the metrics recorded in a checkpoint."""
         if saved is not None:
             self.result.history, self.result.validations = list(saved.history), list(saved.validations)
             self.means = Means(self.metrics)
@@ -94,9 +94,9 @@ class Loop:
             self.in_middle, self.is_ended = saved.rows > 0, saved.is_ended
 
     def run(self, steps: int | None, display: Display) -> TrainingResult:
-        """Train to the end of the last epoch, for so many steps more, or until somebody ends it. Raises Interrupted.
+        """Train to the last epoch, for `steps` further steps, or until a callback ends the run. Raises Interrupted or NotFiniteError.
 
-        Meanwhile the scope holds a worker's shares of what the workers divide.
+        Meanwhile, sharded state in the scope is only this worker's part.
         """
         self.shares.take(self.scope)
         try:
@@ -113,7 +113,7 @@ class Loop:
     def _share(self) -> None:
         how = {"shard_optimizer": self.shard_optimizer, "sync_batch_norm": self.sync_batch_norm}
         self.running, self.shares = shared_by(self.workers, self.program, **how)
-        # Of what several workers run, what measures exchanges no gradients: a run of the whole would, whatever it is asked for.
+        # Prune for validation: running the whole program would exchange gradients between workers.
         self.measuring = self.running if self.workers.count == 1 else prune(self.running, self.running.targets)
         if self.folder is not None:
             self.folder.shares = self.shares
@@ -122,7 +122,7 @@ class Loop:
         assert self.program.training is not None
         result, done, epochs = self.result, self.result.steps, self.program.training.epochs
         total = None if self.batches.per_epoch is None else epochs * self.batches.per_epoch
-        known = total if isinstance(self.batches, Batches) else None  # a stream may give others than it says
+        known = total if isinstance(self.batches, Batches) else None  # the length that a stream claims may be wrong
         save_every = None if self.folder is None else self.folder.run.save_every
         stop = min((end for end in (known, None if steps is None else done + steps) if end is not None), default=None)
         try:
@@ -136,11 +136,11 @@ class Loop:
                         if stopping.asked or self.workers.count > 1:
                             self._check(stopping)
                         batch = next(following)
-                        if batch.epoch >= epochs:  # of a run that was over
+                        if batch.epoch >= epochs:  # the run was finished before
                             break
                         self._step(batch, display)
                         is_last = batch.is_last and batch.epoch + 1 == epochs
-                        if is_last:  # what is validated then is the result
+                        if is_last:  # so that validation measures the final parameters
                             self._apply_accumulated()
                         validates = self._validates and self._validates_after(result.steps)
                         saves = batch.is_last or (save_every is not None and result.steps % save_every == 0)
@@ -155,7 +155,7 @@ class Loop:
                         if saves or (validates and self.best.is_after(result.steps)):
                             self._save()
                     self._require_finite()
-                except Exception as error:  # perhaps a kernel refuses what a step before has made
+                except Exception as error:  # a kernel may fail on bad values from an earlier step
                     self._require_finite(error)
                     raise
                 finally:
@@ -166,14 +166,14 @@ class Loop:
                 if is_over:
                     self.best.restore()
         except KeyboardInterrupt as interrupt:
-            result.steps = int(self.scope[COUNTER])  # type: ignore[call-overload]  the last step may have been finished, and not counted
+            result.steps = int(self.scope[COUNTER])  # type: ignore[call-overload]  the last step may be finished, but not counted
             raise Interrupted(result) from interrupt
         if is_over and self.folder is not None:
             self.folder.end(result.steps)
         return result
 
     def _apply_accumulated(self) -> None:
-        """Make the update of what the last steps of the run have accumulated, and warn that it is of fewer steps than others."""
+        """Apply the gradients accumulated by the last steps of the run, and warn that they are fewer than usual."""
         if not accumulates(self.program):
             return
         self._require_finite()
@@ -183,10 +183,12 @@ class Loop:
         finally:
             self.shares.take(self.scope)
         if steps and self.workers.index == 0:
-            warn_here(f"the last update is by the mean gradient of {steps} step{'s' * (steps > 1)}, fewer than the optimizer accumulates")
+            warn_here(
+                f"the last update uses the mean gradient of only {steps} step{'s' * (steps > 1)}, fewer than the optimizer accumulates"
+            )
 
     def _check(self, stopping: Stopping) -> None:
-        """Raise KeyboardInterrupt where it was asked for: of one of several workers, and then they all end after the same step."""
+        """Raise KeyboardInterrupt if any worker was interrupted. All workers then end after the same step."""
         if self.workers.count == 1:
             stopping.check()
         elif self.workers.any_says(stopping.asked):
@@ -194,7 +196,7 @@ class Loop:
             raise KeyboardInterrupt
 
     def _step(self, batch: Batch, display: Display) -> None:
-        """Run one step and tell of it. It is short, since a step may take no longer than a few hundred of its lines."""
+        """Run one step and report it. Kept short, because a step may take no longer than a few hundred of its lines."""
         result, folder, last_good, epoch = self.result, self.folder, self.last_good, batch.epoch + 1
         if batch.number == 0:
             self.means = Means(self.metrics)
@@ -221,7 +223,7 @@ class Loop:
             self.on_step(step, numbers)
 
     def _require_finite(self, cause: Exception | None = None) -> None:
-        """Raise NotFiniteError where a step was not good; everything is then as it was before that step."""
+        """Raise NotFiniteError if a step was bad, after restoring the state before it."""
         if self.last_good is None or isinstance(cause, NotFiniteError) or self.last_good.is_sound():
             return
         back = self.last_good.go_back(self._compute)
@@ -232,7 +234,10 @@ class Loop:
         raise back.error from cause
 
     def _compute(self, batch: Batch) -> Values:
-        """The values of the targets on a batch, by a step that is prepared once: again where a callback has changed what it depends on."""
+        """Return the values of the targets on a batch.
+
+        The step is prepared once, and again after a callback changed the program or scope.
+        """
         depends_on = self.program.revision, frozen_in(self.scope)
         if self._prepared is None or self._prepared[0] != depends_on:
             targets = list(self.program.targets)
@@ -245,12 +250,12 @@ class Loop:
         return self._prepared[1](batch.feed)
 
     def _epoch(self, epoch: int, stopping: Stopping, display: Display) -> bool:
-        """Record an epoch that is over; return whether the run is over too."""
+        """Record a finished epoch; return whether the run is finished too."""
         if self.has_metrics:
             reset(self.program, self.scope)
         if self.validate_every is None:
             validation = {} if self.held_out is None else self._measure(epoch, self.held_out, stopping)
-        else:  # the last one of this epoch
+        else:  # the last validation of this epoch
             latest = self.result.validations[-1] if self.result.validations else None
             validation = latest.validation if latest is not None and latest.epoch == epoch else {}
         record = EpochRecord(epoch, self.means.values, validation, self.result.steps)
@@ -271,7 +276,7 @@ class Loop:
         return self.held_out is not None and self.validate_every is not None and step % self.validate_every == 0
 
     def _validate(self, batch: Batch, stopping: Stopping) -> bool:
-        """Record a validation after a step; return whether the run is over."""
+        """Record a validation after a step; return whether the run is finished."""
         assert self.held_out is not None
         record = ValidationRecord(batch.epoch + 1, self._measure(batch.epoch + 1, self.held_out, stopping), self.result.steps)
         self.result.validations.append(record)
@@ -283,7 +288,7 @@ class Loop:
         return self.best.is_over
 
     def _measure(self, epoch: int, held_out: Batches | Replay, stopping: Stopping) -> dict[str, float]:
-        """The means of the targets over data, without training on it; metrics count it apart from what is trained on."""
+        """Return the means of the targets over validation data. Metrics count it separately from the training data."""
         means, inside = Means(self.metrics), self.scope.new_scope()
         try:
             init(self.measuring, inside, overwrite=True, only={op.writes[0] for op in self.measuring.main.tail if op.role is Role.MEASURE})
@@ -299,19 +304,19 @@ class Loop:
         return means.values
 
     def _keep_sample(self, part: str, batches: Batches | Replay, batch: Batch) -> None:
-        """Let the folder keep a few rows: of all where they are in memory, of a batch where they are not."""
+        """Store sample rows in the run folder, of the whole data if it is in memory, otherwise of the batch."""
         if self.folder is not None:
             whole = batches.columns if isinstance(batches, Batches) else None
             feed, rows = (batch.feed, batch.rows) if whole is None else (whole, batches.rows)  # type: ignore[union-attr]
-            self.folder.keep_sample(self.program, part, feed, rows)  # type: ignore[arg-type]  tensors are gathered of what is whole
+            self.folder.keep_sample(self.program, part, feed, rows)  # type: ignore[arg-type]  a tensor feed implies whole columns
 
     def has_all_epochs(self) -> bool:
-        """Whether every epoch that was asked for is behind the run."""
+        """Return whether all requested epochs are finished."""
         assert self.program.training is not None
         return len(self.result.history) > 0 and self.result.history[-1].epoch >= self.program.training.epochs
 
     def _save(self) -> None:
-        """Write a checkpoint, unless a step or an epoch is not recorded whole: then the one before is where the run goes on."""
+        """Write a checkpoint, unless a step or an epoch is not fully recorded: then the previous checkpoint remains the newest."""
         if self.folder is None or not self.is_recorded:
             return
         counted = self._counted()
@@ -324,7 +329,7 @@ class Loop:
         self.folder.save(self.program, self.scope, state, best=None if best is None else best.step)
 
     def _counted(self) -> int:
-        """The number of steps that the scope counts; looked at where it is, so that the next step need not look at all variables."""
+        """Return the step counter of the scope, read in place so that the next step need not check all variables."""
         with lock_of_writing(self.scope):
             found = self.scope.find_var(COUNTER)
             return 0 if found is None else int(found.held)  # type: ignore[call-overload]
@@ -335,5 +340,5 @@ class Loop:
 
     @property
     def _unit(self) -> str:
-        """The word for the rows of the data."""
+        """The word for rows in progress displays: "images" or "rows"."""
         return "images" if any(var.name == "image" for var in self.program.main.inputs) else "rows"

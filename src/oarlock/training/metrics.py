@@ -1,4 +1,7 @@
-"""The measurements of a pass over data: means over its rows, kept where a run stops, and a loss that is no number any more."""
+"""The metrics of a pass over data.
+
+Means over rows are saved if a run stops within an epoch. A loss that is not finite causes a warning.
+"""
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -17,16 +20,16 @@ from oarlock.runtime.value import to_numpy
 
 __all__ = ["LossWatch", "Means", "leave", "metrics_in", "taken_up", "without_means"]
 
-_SUMS = "@EPOCH"  # the step at which a run stopped in an epoch, the rows of the epoch so far, and the sum of each target over them
+_SUMS = "@EPOCH"  # a run stopped within an epoch: the step, the rows of the epoch so far, and the sum of each target over them
 
 
 def metrics_in(program: Program) -> frozenset[str]:
-    """The labels of the targets that add up over batches by themselves."""
+    """Return the labels of the targets that accumulate over batches themselves."""
     return frozenset(label for label, var in program.targets.items() if counted_by(program, [var]))
 
 
 class Means:
-    """Means over rows, gathered batch by batch; of `metrics`, by their labels, the values after the last batch."""
+    """Means over rows, accumulated batch by batch; for the labels in `metrics`, the values after the last batch."""
 
     def __init__(self, metrics: Collection[str] = ()) -> None:
         self.rows = 0
@@ -34,7 +37,7 @@ class Means:
         self.totals: dict[str, float] = {}
 
     def begin(self) -> None:
-        """Let a pass begin: nothing is counted."""
+        """Reset all counts for a new pass."""
         self.rows, self.totals = 0, {}
 
     def copy(self) -> "Means":
@@ -43,11 +46,11 @@ class Means:
         return copied
 
     def add(self, labels: Mapping[str, object], values: Sequence[object], rows: int) -> dict[str, float]:
-        """Count the means `values` over `rows` rows, and return them by label."""
+        """Add the means `values` over `rows` rows, and return them by label."""
         self.rows += rows
         totals, metrics, means = self.totals, self.metrics, dict[str, float]()
         for label, value in zip(labels, values, strict=True):
-            # Asked here: most are one number, and a call behind large kernels costs a microsecond.
+            # Inlined for scalars, the usual case: a call after large kernels costs a microsecond.
             mean = value.item() if isinstance(value, torch.Tensor) and not value.ndim else _mean(value)
             means[label] = mean = mean if type(mean) is float else float(mean)
             totals[label] = mean if label in metrics else totals.get(label, 0.0) + mean * rows
@@ -60,19 +63,19 @@ class Means:
 
     @property
     def are_finite(self) -> bool:
-        """Whether all of them are finite numbers. Metrics may be none: what has nothing to count yet is NaN."""
+        """Whether all means are finite. Metrics are ignored: a metric that has counted nothing yet is NaN."""
         if math.isfinite(sum(self.totals.values())):
             return True
         return all(math.isfinite(total) for label, total in self.totals.items() if label not in self.metrics)
 
 
 def _mean(value: object) -> float:
-    """The mean of an array or a tensor; of one number, the number."""
+    """Return the mean of an array, a tensor or a number."""
     return float(numpy.mean(to_numpy(value) if isinstance(value, torch.Tensor) else value))  # type: ignore[call-overload]
 
 
 def leave(means: Means, program: Program, scope: Scope, steps: int) -> None:
-    """Let `program` and `scope` hold the means of an epoch in whose middle a run stops, after `steps`: who takes it up goes on."""
+    """Store the means of an unfinished epoch in `program` and `scope`, after `steps`, so that a resumed run can continue them."""
     sums = torch.tensor([steps, means.rows, *means.totals.values()], dtype=torch.float64)
     found = program.main.find_var(_SUMS)
     if found is None:
@@ -82,14 +85,14 @@ def leave(means: Means, program: Program, scope: Scope, steps: int) -> None:
 
 
 def without_means(program: Program) -> Program:
-    """A copy of `program` that declares no means which a run left."""
+    """Return a copy of `program` without the variable that stores the means of an unfinished epoch."""
     copied = program.clone()
     copied.main.vars.pop(_SUMS, None)
     return copied
 
 
 def taken_up(program: Program, scope: Scope, steps: int) -> Means:
-    """The means that a run left after `steps` steps, which neither program nor scope holds any more; none where it left none."""
+    """Return the means that a run stored after `steps` steps, and remove them from program and scope. Empty if there are none."""
     means = Means(metrics_in(program))
     found = scope.find_local_var(_SUMS)
     sums = found.value if found is not None and found.is_set else None
@@ -103,11 +106,11 @@ def taken_up(program: Program, scope: Scope, steps: int) -> Means:
     return means
 
 
-_NOT_FINITE = "holds what is no finite number"
+_NOT_FINITE = "contains NaN or infinity"
 
 
 class LossWatch:
-    """Says once, of the steps of a run and once of what it is validated on, that a target is no finite number, and what else is not."""
+    """Warns about a target that is not finite, with its cause: once for training, and once for validation."""
 
     def __init__(self, program: Program, scope: Scope):
         self.program = program
@@ -115,9 +118,9 @@ class LossWatch:
         self.warned = {"training": False, "validation": False}
 
     def warn(self, values: Sequence[object], feed: Mapping[str, object], *, step: int, epoch: int, validation: bool = False) -> None:
-        """Warn of the first of `values`, the targets of a step or of a batch of `validation`, that is not finite.
+        """Warn about the first of `values`, the targets of a step or of a batch of `validation`, that is not finite.
 
-        Where the steps had none that was, the validation that follows has none either, and nothing more is said.
+        After a warning about training, validation is not finite either, and gives no further warning.
         """
         kind = "validation" if validation else "training"
         if self.warned[kind] or self.warned["training"]:
@@ -126,18 +129,18 @@ class LossWatch:
         metrics, targets = metrics_in(self.program), zip(self.program.targets, values, strict=True)
         means = {label: _mean(value) for label, value in targets if label not in metrics}
         label, value = next(((label, mean) for label, mean in means.items() if not math.isfinite(mean)), ("loss", math.nan))
-        found = next(self._causes(feed), "what was fed is finite, and so are the parameters after the step")
+        found = next(self._causes(feed), "the inputs and the parameters after the step are finite")
         where = f"in the validation after step {step}, of epoch {epoch}" if validation else f"at step {step}, in epoch {epoch}"
         fed_is_wrong = found.endswith(_NOT_FINITE)
-        advice = "feed rows without it" if fed_is_wrong else "a smaller learning rate, or steps saved before this one, may help"
-        warn_here(f'"{label}" is {value} {where}: {found}. The run goes on, and keeps what it has; {advice}', RuntimeWarning)
+        advice = "remove such rows" if fed_is_wrong else "try a smaller learning rate, or an earlier checkpoint"
+        warn_here(f'"{label}" is {value} {where}: {found}. Training continues; {advice}', RuntimeWarning)
 
     def _causes(self, feed: Mapping[str, object]) -> Iterator[str]:
         for name, value in feed.items():
             array = torch.as_tensor(value.values if isinstance(value, Ragged) else value)
             if not bool(torch.isfinite(array).all()):
-                yield f'"{name}", which was fed, {_NOT_FINITE}'
+                yield f'the input "{name}" {_NOT_FINITE}'
         for var in self.program.parameters():
             held = self.scope.get(var.name)
             if isinstance(held, torch.Tensor) and not bool(torch.isfinite(held).all()):
-                yield f'the first parameter that is not finite after it is "{var.name}"'
+                yield f'the parameter "{var.name}" is not finite after it'

@@ -1,4 +1,4 @@
-"""The options of `oarlock train`, which the section `train` of a configuration may give too."""
+"""The options of `oarlock train`, which the section `train` of a configuration can also set."""
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -8,7 +8,7 @@ __all__ = ["OPTIONS", "TrainOptions"]
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """Options by name, None where one is not said: what the command trains on, and how. `oarlock train --help` explains each."""
+    """The options of `oarlock train` by name, None if not given. `oarlock train --help` explains each."""
 
     data: str | None = None
     validate: str | None = None
@@ -31,7 +31,7 @@ class TrainOptions:
 
     @property
     def given(self) -> dict[str, object]:
-        """Those that were said, by name."""
+        """The given options by name."""
         return {name: getattr(self, name) for name in OPTIONS if getattr(self, name) not in (None, [])}
 
 

@@ -1,4 +1,4 @@
-"""The measurements of epochs, and the result of a run."""
+"""The metrics of epochs, and the result of a run."""
 
 import json
 import os
@@ -20,20 +20,20 @@ _SHOWN = 20  # epochs in a notebook
 
 
 class _Record:
-    """The measurements at some step."""
+    """The metrics at some step."""
 
     @cached_property
     def text(self) -> str:
-        """The record as JSON, as it was when somebody first asked."""
+        """The record as JSON, computed once."""
         return json.dumps(asdict(self))  # type: ignore[call-overload]
 
 
 @dataclass(frozen=True)
 class EpochRecord(_Record):
-    """One pass over the data: means over its rows, by label, and the values of metrics; `validation` likewise, empty where there was none.
+    """The metrics of one epoch by label: means over rows, and the values of metrics. `validation` is empty without validation data.
 
-    `step` is the step after which it was over. A pass that was taken up in its middle is averaged whole, since a run that stops leaves its
-    sums. Of one that was saved before that was so, the means are of the rows that were left.
+    `step` is the last step of the epoch. An epoch that was interrupted and resumed is averaged over all its rows, except in checkpoints of
+    earlier versions, which did not store the sums.
     """
 
     epoch: int
@@ -43,13 +43,13 @@ class EpochRecord(_Record):
 
     @property
     def values(self) -> dict[str, float]:
-        """All of them by label; those of the validation are called "validation ..."."""
+        """All metrics by label; those of the validation are called "validation ..."."""
         return self.training | {f"validation {label}": value for label, value in self.validation.items()}
 
 
 @dataclass(frozen=True)
 class ValidationRecord(_Record):
-    """The measurements on the validation data after `step`, in an epoch, by label."""
+    """The metrics on the validation data after `step`, in an epoch, by label."""
 
     epoch: int
     validation: dict[str, float]
@@ -57,17 +57,17 @@ class ValidationRecord(_Record):
 
     @property
     def values(self) -> dict[str, float]:
-        """By labels such as "validation loss"."""
+        """The metrics by labels such as "validation loss"."""
         return {f"validation {label}": value for label, value in self.validation.items()}
 
 
 @dataclass
 class TrainingResult:
-    """The result of training: the training program, the scope it ran in, and the measurements of each epoch.
+    """The result of training: the training program, the scope of its parameters, and the metrics of each epoch.
 
-    `ol.save_model(result, path)` saves it to be continued; `ol.save_model(predict, result.parameters, path)`
-    saves the program that predicts. `steps` counts the steps of the program's whole life. `validations` are those that were made every
-    so many steps.
+    `ol.save_model(result, path)` saves it to be continued; `ol.save_model(predict, result.parameters, path)` saves the program for
+    prediction. `steps` counts all steps of the program, including those before resuming. `validations` are the records of
+    `validate_every`.
     """
 
     program: Program
@@ -77,15 +77,15 @@ class TrainingResult:
     validations: list[ValidationRecord] = field(default_factory=list)
 
     def plot(self, path: "str | os.PathLike[str] | None" = None, *, metrics: Sequence[str] = (), log: bool = False) -> Plot:
-        """The curves of `history`, a chart for each metric, with validation beside training; written to `path` where one is given.
+        """Plot the curves of `history`, one chart per metric, with training and validation together; write it to `path`, if given.
 
             print(result.plot())
             result.plot("losses.svg", log=True)
 
-        `metrics` are the labels to draw, all of them unless given; `log` makes the axis of values logarithmic. The plot prints as text, a
-        notebook shows it, and `save` writes a PNG, SVG or PDF. Raises ArgumentError where no epoch is over, and what `Plot.save` raises.
+        `metrics` selects labels (default: all); `log` makes the value axis logarithmic. The plot prints as text, displays in a notebook,
+        and saves as PNG, SVG or PDF. Raises ArgumentError if no epoch is finished, and the errors of `Plot.save`.
         """
-        from oarlock.training.run_plot import plot_history  # which is about records
+        from oarlock.training.run_plot import plot_history  # a circular import
 
         drawn = plot_history(self.history, self.validations, metrics=metrics, log=log)
         if path is not None:
@@ -93,7 +93,7 @@ class TrainingResult:
         return drawn
 
     def _repr_html_(self) -> str:
-        """The table of the last epochs that a notebook shows, above the curves of all."""
+        """Return a table of the last epochs and their curves, for notebooks."""
         labels = list(dict.fromkeys(label for record in self.history for label in record.values))
         shown = self.history[-_SHOWN:]
         rows = [
@@ -109,5 +109,5 @@ class TrainingResult:
         return table_html(["epoch", "step", *labels], rows, numbers=range(2 + len(labels)), note=note) + (self._repr_svg_() or "")
 
     def _repr_svg_(self) -> str | None:
-        """The curves; None before an epoch is over."""
+        """Return the curves, or None before the first epoch is finished."""
         return self.plot()._repr_svg_() if self.history else None

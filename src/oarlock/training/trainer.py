@@ -1,7 +1,7 @@
-"""`train`: make a training program of a cost, and drive it over data.
+"""`train`: make a training program from a cost, and run it over data.
 
-All that a run is - parameters, optimizer state, how many steps were taken, batch size, seed - is in the
-program and its scope, so a saved training program goes on, bit for bit, where it stopped.
+The whole state of a run (parameters, optimizer state, step count, batch size, seed) is stored in the program and its scope, so a saved
+training program resumes bit-identically.
 """
 
 import contextlib
@@ -75,43 +75,44 @@ def train(
     tune: bool = True,
     backend: Backend | Literal["none"] | None = None,
 ) -> TrainingResult:
-    """Lower `cost` on `data`, and return the parameters and what each epoch measured.
+    """Train by minimizing `cost` on `data`; return the parameters and the metrics of each epoch.
 
-    `cost` is one float of a program, which stays as it is: a copy of it, with gradients and updates, is what
-    runs. Or it is a training program that was loaded, or a result of this function, which goes on where it
-    stopped. `data` is a dict of arrays with the rows first, or whatever else `ol.data.read` takes, or what it gives; None where the inputs
-    carry their values, and then an epoch is one step. `optimizer` is SGD(0.01), `epochs` 1 and `batch_size` 32 unless said otherwise, by a
-    `DataLoader` for instance. `transform` is a function of each batch of `data`, before it is fed (`ol.data.Source`).
-    `validate` is data to measure on after each epoch, or after every `validate_every` steps, as it stands. `show` names further variables
-    to report: their means over rows are, and of what `ol.metric` made, which begins anew with each pass over data, the value after the last
-    batch. `steps` ends the run early, after so many more steps. `scope` receives the parameters, and keeps those it has. A run that raised
-    in it goes on when it is asked for once more; that of another program is refused, and `scope.new_scope()` trains its parameters beside
-    it. `progress` is False for silence.
+    `cost` is a scalar float variable of a program, which is not modified: training runs a copy with gradients and updates. To continue
+    training, pass a loaded training program or a result of this function instead. `data` is a dict of arrays with the rows on the first
+    axis, or anything that `ol.data.read` accepts or returns; None if the inputs store their own values, and then an epoch is one step.
+    Defaults, unless `data` (such as a `DataLoader`) sets its own: `optimizer` SGD(0.01), `epochs` 1, `batch_size` 32. `transform` is a
+    function applied to each batch of `data` before it is fed (`ol.data.Source`). `steps` ends the run after that many further steps.
+    `scope` receives the parameters, and keeps the values that it already has. If a run raised in it, calling `train` again with the same
+    scope continues that run; a scope used by another program is refused, and `scope.new_scope()` trains its parameters independently.
+    `progress=False` prints nothing.
 
-    `run` is a folder in which the run is kept, a path or an `ol.training.Run`: its program, what it measured, and checkpoints, written
-    beside the training. A folder that holds a run already goes on with it where its last checkpoint is, with the same bits as if it had
-    never stopped; so a script that was killed is started once more. `early_stopping` ends the run by what it measured. `loggers` are told
-    of it: TensorBoard, MLflow, W&B, trackio or one of your own (`ol.training.loggers`), also by texts such as "tensorboard:runs/digits".
-    `on_step` is called after each step with its number and the values of its targets, `on_epoch` after each epoch with its record; the run
-    ends after an epoch for which that returns True.
+    `validate` is the validation data, measured after each epoch, or after every `validate_every` steps; it is not shuffled. `show` maps
+    labels to further variables to report. Plain variables are averaged over rows; `ol.metric` metrics are reset at each pass and reported
+    after the last batch.
 
-    With `tune`, the process is set up for kernels first, all of it: `ol.configure_process` says how. `backend` is that of the executor. It
-    is saved with the run, which goes on with it, until another one is given, or "none".
+    `run` is a run folder, a path or an `ol.training.Run`: it stores the program, metrics and checkpoints, written in the background. If
+    the folder contains a run, training resumes from its last checkpoint, bit-identically, so an interrupted script can simply be run
+    again. `early_stopping` ends the run depending on its metrics. `loggers` receive the metrics: TensorBoard, MLflow, W&B, trackio or a
+    custom logger (`ol.training.loggers`), as objects or as strings such as "tensorboard:runs/digits". `on_step` is called after each step
+    with its number and the values of its targets, `on_epoch` after each epoch with its record; the run ends if `on_epoch` returns True.
 
-    Where the environment names several workers, as torchrun sets it, they train together (`ol.passes.data_parallel`): each is given its
-    part of every minibatch, and all have the parameters that one would have. The first of them keeps the folder of the run, which all
-    read, and shows progress. Where a worker ends, the others raise WorkerError; all are started again, and go on from the folder. With
-    `shard_optimizer`, each worker keeps a share of what the optimizer keeps (`ol.passes.shard_optimizer`), also in the checkpoints, from
-    which any number of workers goes on; the result is whole, and what `on_step` finds in its parameters' scope is this worker's. Without
-    `sync_batch_norm`, batch normalization takes the statistics of each worker's rows alone.
+    `tune=True` first configures the whole process for kernels (`ol.configure_process`). `backend` is the backend of the executor. It is
+    saved with the run and used again on resuming, until another one or "none" is given.
 
-    A loss that is NaN or infinite, or a parameter that a step makes so, stops the run before that step, of which nothing is kept, by a
-    NotFiniteError: it names the operator that first made such a number, its line and what it was given. Its `result` is what was trained
-    until then. For that the state is copied now and then, which takes its memory once more. Steps that `LossScaling` skips are good ones.
-    With `not_finite="warn"`, the run warns once, and goes on without a copy. That of `validate` is warned of once in either case.
+    If the environment defines several workers, as torchrun does, they train together (`ol.passes.data_parallel`): each gets a part of
+    every batch, and all have the parameters that a single worker would have. The first worker writes the run folder, which all read, and
+    shows progress. If a worker ends, the others raise WorkerError; restart all of them to resume from the folder. `shard_optimizer=True`
+    splits the optimizer state among the workers (`ol.passes.shard_optimizer`), also in checkpoints, which any number of workers can
+    resume; the result is complete, but the scope that `on_step` sees has only this worker's part. `sync_batch_norm=False` makes batch
+    normalization use the statistics of each worker's own rows.
+
+    If the loss, or a parameter after an update, becomes NaN or infinite, the run stops with NotFiniteError in the state before that step.
+    The error names the operator that produced the first such number, its source line and its inputs; its `result` is the training up to
+    that point. This needs memory for a second copy of the state, taken now and then. Steps that `LossScaling` skips are not errors. With
+    `not_finite="warn"`, training warns once and continues without keeping a backup. A non-finite validation loss only ever warns, once.
 
     Raises FeedError, ArgumentError, ProgramError, ScopeError, GradientError or NotFiniteError; a step that raises changes nothing. Ctrl-C
-    lets the step end, for a second at most, and raises a KeyboardInterrupt whose `result` is what was trained.
+    waits at most one second for the current step, then raises a KeyboardInterrupt whose `result` is the training so far.
     """
     if steps is not None:
         require_count("steps", steps, least=0)
@@ -120,7 +121,7 @@ def train(
         if validate is None:
             raise ArgumentError("validate_every needs data to validate on", hint="validate=...")
     if not_finite not in ("stop", "warn"):
-        raise ArgumentError(f'not_finite is "stop" or "warn", not {not_finite!r:.60}')
+        raise ArgumentError(f'not_finite must be "stop" or "warn", not {not_finite!r:.60}')
     workers = connect()
     worker = workers.index, workers.count
     told = Loggers(open_loggers(loggers if workers.index == 0 else ()))
@@ -134,7 +135,7 @@ def train(
         folder = None if run is None else stack.enter_context(open_folder(run if isinstance(run, Run) else Run(run), workers))
         saved, state = (None if folder is None else folder.find_saved()) or (None, None)
         if saved is not None and scope is not None:
-            raise ArgumentError(f'"{folder.path}" holds a run already, which has its parameters; scope is for a new one')  # type: ignore[union-attr]
+            raise ArgumentError(f'"{folder.path}" contains a run with its own parameters; scope can only be given for a new run')  # type: ignore[union-attr]
         prediction = getattr(cost, "prediction", None) or getattr(saved, "prediction", None)
         if isinstance(cost, Var):
             drive = driven(own if batch_size is None else batch_size, epochs, backend)
@@ -144,7 +145,7 @@ def train(
                 folder.require_same(saved.program, program)  # type: ignore[union-attr]
                 cost, optimizer, show, batch_size = saved, None, None, drive.batch_size
         elif scope is not None:
-            raise ArgumentError("a training program has its parameters already; scope is for a cost")
+            raise ArgumentError("a training program has its own parameters; scope can only be given with a cost")
         elif saved is not None and isinstance(cost, Model | TrainingResult):
             folder.require_same(saved.program, cost.program)  # type: ignore[union-attr]
             if not isinstance(cost, NewRun):
@@ -168,8 +169,8 @@ def train(
         )
         if state is not None and None not in (state.per_epoch, batches.per_epoch) and state.per_epoch != batches.per_epoch:
             raise ArgumentError(
-                f'the run in "{folder.path}" has {state.per_epoch} batches in an epoch, and these data have {batches.per_epoch}',  # type: ignore[union-attr]
-                hint="another folder begins a new run",
+                f'the run in "{folder.path}" has {state.per_epoch} batches per epoch, but the data have {batches.per_epoch}',  # type: ignore[union-attr]
+                hint="use another folder to start a new run",
             )
         program.training = drive
         if isinstance(cost, Var):
@@ -199,7 +200,7 @@ def train(
 
 
 def _opened(data: object, transform: Transform | None) -> "Mapping[str, object] | Source":
-    """The data of a run: a dict as it is, which is checked whole, or a source. Raises ArgumentError for what is neither."""
+    """Return the data of a run as a source, or a dict without a transform unchanged. Raises ArgumentError for other types."""
     if data is None:
         return {}
     if isinstance(data, Mapping) and transform is None:
@@ -209,9 +210,9 @@ def _opened(data: object, transform: Transform | None) -> "Mapping[str, object] 
 
 
 def _take_up(program: Program, scope: Scope, epochs: int, per_epoch: int | None) -> None:
-    """See that `program` may train in `scope`: that what is there is its own, and not done.
+    """Check that `program` may train in `scope`: the state in it must belong to this program, and the run must not be finished.
 
-    Raises ScopeError. Steps that a scope around it counts are those of another run, which trains the same parameters.
+    Steps counted in a parent scope belong to another run that trains the same parameters. Raises ScopeError.
     """
     counted = scope.find_var(COUNTER)
     if counted is None or not counted.is_set or not int(counted.value):  # type: ignore[call-overload]
@@ -225,32 +226,32 @@ def _take_up(program: Program, scope: Scope, epochs: int, per_epoch: int | None)
     done, total = int(counted.value), epochs * per_epoch  # type: ignore[call-overload]
     if done >= total:
         raise ScopeError(
-            f"the scope holds this run already, and it is done: {done} steps, of {total} in {epochs} epoch{'' if epochs == 1 else 's'}",
+            f"the run in this scope is finished: {done} of {total} steps in {epochs} epoch{'' if epochs == 1 else 's'}",
             location=here(),
-            hint="more epochs; or scope.new_scope(), for a run of its own on the same parameters",
+            hint="give more epochs, or use scope.new_scope() to start another run on the same parameters",
         )
 
 
 def _continued(
     model: Model | TrainingResult, optimizer: Optimizer | None, show: Mapping[str, Var] | None, batch_size: int | None
 ) -> tuple[Program, Scope]:
-    """The program and scope of a run to be taken up. A saved run keeps its optimizer and its batch size."""
+    """Return the program and scope of a run to continue, which keeps its optimizer and batch size. Raises ArgumentError."""
     if not isinstance(model, Model | TrainingResult):
-        raise ArgumentError(f"train takes a cost, or a model or result to go on with, not {describe_value(model)}")
+        raise ArgumentError(f"train takes a cost, or a model or result to continue, not {describe_value(model)}")
     program = model.program
     if not program.is_training or program.training is None:
         raise ArgumentError("this model has no training program", hint="save one with ol.save_model(result, path)")
     if optimizer is not None or show:
-        raise ArgumentError("a training program has its optimizer and its targets already; only data and epochs are asked for")
+        raise ArgumentError("a training program has its own optimizer and targets; optimizer and show cannot be given")
     if batch_size not in (None, program.training.batch_size):
-        raise ArgumentError(f"this run has a batch size of {program.training.batch_size}; another would not be the same run")
+        raise ArgumentError(f"this run has a batch size of {program.training.batch_size}, which cannot be changed")
     return program, model.scope if isinstance(model, Model) else model.parameters
 
 
 def _driven_on(
     model: Model | TrainingResult, place: Place | Sequence[Place] | None, epochs: int | None, backend: str | None
 ) -> tuple[Training, Executor]:
-    """How a run to be taken up is driven from now on, and by which executor: as before, but for what is given."""
+    """Return the settings and the executor of a run to continue: the saved settings, updated by the given ones."""
     drive = model.program.training
     assert drive is not None
     if epochs is not None:
@@ -261,5 +262,5 @@ def _driven_on(
         return drive, Executor(place, limits=model.limits if isinstance(model, Model) else None, backend=require_backend(drive.backend))
     except ArgumentError as error:
         if backend is None and drive.backend is not None:
-            error.hint = f'the saved run names the backend "{drive.backend}": give another, or "none"'
+            error.hint = f'the saved run uses the backend "{drive.backend}": give another one, or "none"'
         raise
