@@ -209,14 +209,14 @@ def test_check_names_the_rule_that_is_broken(model, tmp_path, refuses):
 def test_a_file_that_is_no_program_is_refused(verb, model, tmp_path, refuses):
     assert refuses(verb, tmp_path / "none") == f'MissingFileError: there is no file "{tmp_path / "none"}"'
     assert refuses(verb, tmp_path / "none.safetensors") == f'MissingFileError: there is no file "{tmp_path / "none.safetensors"}"'
-    assert refuses(verb, tmp_path) == f'MissingFileError: the folder "{tmp_path}" holds no run'
+    assert refuses(verb, tmp_path) == f'MissingFileError: the folder "{tmp_path}" contains no run'
     (tmp_path / "letter.txt").write_text("Dear reader,\nthis is no program.\n")
     assert refuses(verb, tmp_path / "letter.txt").startswith("FormatError: these bytes are not an Oarlock program")
     (tmp_path / "torn.txt").write_bytes(b"program \xff\xfe")
     assert refuses(verb, tmp_path / "torn.txt").startswith('FormatError: "torn.txt" is not a valid program text')
     (tmp_path / "cut.safetensors").write_bytes(model.read_bytes()[:500])
     assert refuses(verb, tmp_path / "cut.safetensors").startswith(
-        'FormatError: "cut.safetensors" is not a safetensors file, or is cut short'
+        'FormatError: "cut.safetensors" is not a valid safetensors file, or is truncated'
     )
 
 
@@ -588,7 +588,7 @@ def test_train_tells_loggers_and_validates_by_steps(training, tmp_path, prints, 
     assert [event.step for event in found.Scalars("train/accuracy")] == list(range(6, 25))
     assert [event.step for event in found.Scalars("validation/loss")] == [8, 12, 16, 20, 24]
     assert refuses("train", training, "--data", "digits:train", "--log", "tensorboard").startswith(
-        'ArgumentError: "tensorboard" names no logger\n  a logger is tensorboard and a folder: '
+        'ArgumentError: "tensorboard" is not a known logger\n  a logger is tensorboard and a folder: '
     )
 
 
@@ -635,7 +635,7 @@ def test_a_run_in_a_folder_goes_on_after_a_stop_and_is_listed(training, tmp_path
     prints("resume", "runs/one")
     assert (tmp_path / "part.safetensors").read_bytes() == whole.read_bytes()
     assert "3/3" in prints("runs", "runs").split()
-    assert refuses("resume", tmp_path) == f'MissingFileError: "{tmp_path}" is no folder of a run: it has no run.json'
+    assert refuses("resume", tmp_path) == f'MissingFileError: "{tmp_path}" is not a run folder: it has no run.json'
     assert refuses("train", training, "--data", "digits:train", "--save-every", 2).startswith(
         "ArgumentError: --save-every needs a run folder"
     )

@@ -83,7 +83,7 @@ def test_the_model_of_a_script_is_trained_evaluated_and_saved(place, prints):
     assert printed[4:] == [
         "saved kind.safetensors for prediction",
         "Next: oarlock evaluate runs/model-1, oarlock report runs/model-1, oarlock infer runs/model-1 --data DATA; "
-        "oarlock resume runs/model-1 --epochs N trains on, up to N in all",
+        "oarlock resume runs/model-1 --epochs N trains up to N epochs in total",
     ]
     number = r"(\d+\.\d+)"
     found = re.search(rf"  accuracy {number} %  validation loss {number}  validation accuracy {number} %  ", printed[3])
@@ -185,7 +185,7 @@ def test_the_program_of_a_run_is_shown_and_summed_up(place, prints, refuses):
     assert prints("show", "runs/model-1") == program.to_text()
     assert prints("summary", "runs/model-1") == f"{ol.summary(program)}\n"
     Path("other").mkdir()
-    assert 'MissingFileError: the folder "other" holds no run' in refuses("show", "other")
+    assert 'MissingFileError: the folder "other" contains no run' in refuses("show", "other")
 
 
 def test_an_error_of_a_script_has_the_lines_of_the_script_alone(place):
@@ -202,10 +202,10 @@ def test_an_error_of_a_script_has_the_lines_of_the_script_alone(place):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--set", "hiden=3"], 'there is no setting "hiden", which --set hiden gives\n'),
+        (["--set", "hiden=3"], 'unknown setting "hiden" in --set hiden\n'),
         (["--set", "train.epoch=3"], 'did you mean "train.epochs"?'),
-        (["--set", "train.epochs=many"], "\"train.epochs\" is a whole number or none, not 'many'\n"),
-        (["--set", "hidden=wide"], "\"hidden\" is a whole number, such as 4, not 'wide'\n"),
+        (["--set", "train.epochs=many"], "\"train.epochs\" must be a whole number or none, not 'many'\n"),
+        (["--set", "hidden=wide"], "\"hidden\" must be a whole number, such as 4, not 'wide'\n"),
         (["--optimizer", "adamm"], 'there is no optimizer "adamm"\n'),
         (["--optimizer", "adam(__import__('os'))"], "an optimizer is written as adam, or as AdamW(1e-3, weight_decay=0.1), with plain"),
         (["--columns", "other=hight"], 'the data set has no column "hight"'),
@@ -256,7 +256,7 @@ def test_a_script_that_trains_by_itself_has_its_settings_and_a_folder_from_the_c
     printed = prints("train", "trains.py", "--set", "hidden=3", "--epochs", 2, "--run", "runs/one", "--plain").splitlines()
     assert [printed[0], printed[-1]] == [
         "run runs/one",
-        "Next: oarlock evaluate runs/one, oarlock report runs/one; oarlock resume runs/one --epochs N trains on, up to N in all",
+        "Next: oarlock evaluate runs/one, oarlock report runs/one; oarlock resume runs/one --epochs N trains up to N epochs in total",
     ]
     assert len(printed) == 4
     assert Path("runs/one/config.toml").read_text() == "hidden = 3\n\n[train]\nepochs = 2\nlr = 0.1\n"
@@ -264,9 +264,9 @@ def test_a_script_that_trains_by_itself_has_its_settings_and_a_folder_from_the_c
     assert "epochs = 4" in Path("runs/one/config.toml").read_text()
     assert prints("train", "trains.py", "--quiet") == ""
     said = refuses("train", "trains.py", "--data", "table.csv").replace("ArgumentError: ", "")
-    assert said.startswith("--data is for a saved program, or for a script that makes a model and leaves training to the command; this one")
-    assert "--batch-size is for a saved program" in refuses("train", "trains.py", "--batch-size", 5)
-    assert 'there is no setting "hiden"' in refuses("train", "trains.py", "--set", "hiden=5")
+    assert said.startswith("--data needs a saved program, or a script that defines a model without training it; this script")
+    assert "--batch-size needs a saved program" in refuses("train", "trains.py", "--batch-size", 5)
+    assert 'unknown setting "hiden"' in refuses("train", "trains.py", "--set", "hiden=5")
 
 
 def test_a_script_that_python_ran_goes_on_with_the_settings_that_it_had(place, prints, refuses, monkeypatch):
@@ -314,7 +314,7 @@ def test_the_note_of_an_error_and_the_last_line_after_ctrl_c_say_how_a_run_goes_
 def test_the_folder_that_a_script_names_is_not_overruled(place, refuses):
     Path("trains.py").write_text(Path("trains.py").read_text().replace("on_step=stop", 'run="runs/own"'))
     assert refuses("train", "trains.py", "--run", "runs/other") == (
-        'ArgumentError: --run is given, and the script names the folder of its run itself: "runs/own"'
+        'ArgumentError: --run conflicts with the run folder that the script sets: "runs/own"'
     )
     assert not Path("runs").exists()
 
@@ -332,10 +332,10 @@ def test_evaluate_refuses_what_measures_nothing(place, prints, refuses):
     model = ol.load_model(max(Path("runs/model-1/checkpoints").iterdir()) / "model.safetensors")
     ol.save_model(model.program.targets["loss"], model, "loss.safetensors")
     assert refuses("evaluate", "loss.safetensors").startswith("ArgumentError: no data to measure on\n")
-    inside = "runs/model-1, the first of 1 in it"
+    inside = "use a run inside it, such as runs/model-1 (the first of 1)"
     for verb in ("evaluate", "resume"):
         assert refuses(verb, "runs") == (
-            f'MissingFileError: "runs" is no folder of a run: it has no run.json\n  Try: {inside}    (oarlock explain MissingFileError)'
+            f'MissingFileError: "runs" is not a run folder: it has no run.json\n  Try: {inside}    (oarlock explain MissingFileError)'
         )
     assert refuses("train", "runs/model-1").startswith(
         'ArgumentError: "runs/model-1" is a folder, but train needs a script or a saved program'

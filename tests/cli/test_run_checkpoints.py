@@ -150,7 +150,7 @@ def test_what_a_run_does_not_have_is_refused(run, prints, refuses):
             'ArgumentError: --checkpoint needs a run folder, but "last.safetensors" is not a folder\n'
             "  Try: oarlock runs lists run folders    (oarlock explain ArgumentError)"
         )
-        assert refuses(verb, "runs", *words).startswith('MissingFileError: "runs" is no folder of a run: it has no run.json\n')
+        assert refuses(verb, "runs", *words).startswith('MissingFileError: "runs" is not a run folder: it has no run.json\n')
     assert refuses("prune", "last.safetensors", "-o", "none.safetensors") == (
         'ArgumentError: no variable of the model file "last.safetensors" is given\n'
         "      it computes predict\n"
@@ -159,7 +159,7 @@ def test_what_a_run_does_not_have_is_refused(run, prints, refuses):
     newest = max((run / "checkpoints").iterdir()) / "model.safetensors"
     newest.write_bytes(newest.read_bytes()[:-1] + b"?")
     assert refuses("infer", "runs/model-1", "--data", "few.csv", "--checkpoint", steps(run)[-1]) == (
-        f'FormatError: "{newest.parent}" is no whole checkpoint: "model.safetensors" is not the file that was written'
+        f'FormatError: the checkpoint "{newest.parent}" is damaged: "model.safetensors" has a wrong size or checksum'
     )
     assert prints("infer", "runs/model-1", "--data", "few.csv", "--checkpoint", "newest").startswith(f"step {steps(run)[-2]} of ")
     for folder in (run / "checkpoints").iterdir():

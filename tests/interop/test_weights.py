@@ -432,7 +432,7 @@ GOOD = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
 def test_a_file_that_is_laid_out_otherwise_is_refused(tmp_path, data):
     (tmp_path / "model.safetensors").write_bytes(data)
     error = refused(ol.FormatError, two_layers(), tmp_path)
-    assert error.message == '"model.safetensors" is not a safetensors file, or is cut short'
+    assert error.message == '"model.safetensors" is not a valid safetensors file, or is truncated'
     assert len(str(error)) < 4096
 
 

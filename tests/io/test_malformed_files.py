@@ -74,7 +74,7 @@ def test_a_file_cut_short_at_any_length_is_refused(whole, path):
         with pytest.raises(ol.FormatError) as raised:
             ol.load_model(path)
         assert raised.value.message in (
-            '"model.safetensors" is not a safetensors file, or is cut short',
+            '"model.safetensors" is not a valid safetensors file, or is truncated',
             '"model.safetensors" is a safetensors file, but not a model of Oarlock',
         ), length
 
@@ -257,7 +257,7 @@ def test_a_file_that_is_no_safetensors_file_is_refused(content, path):
     with pytest.raises(ol.FormatError) as raised:
         ol.load_model(path)
     (reason,) = raised.value.given  # what the library of that format says
-    assert str(raised.value) == f'"model.safetensors" is not a safetensors file, or is cut short\n      {reason}'
+    assert str(raised.value) == f'"model.safetensors" is not a valid safetensors file, or is truncated\n      {reason}'
     assert isinstance(raised.value, ValueError)
 
 
@@ -463,7 +463,7 @@ def test_a_file_larger_than_allowed_is_not_even_read(whole):
     with pytest.raises(ol.LimitError) as raised:
         ol.load_model(whole, limits=ol.Limits(file_bytes=size - 1))
     assert str(raised.value) == (
-        f'"model.safetensors" has {size:,} bytes, where {size - 1:,} are allowed\n'
+        f'"model.safetensors" has {size:,} bytes, more than the limit of {size - 1:,}\n'
         "  Try: limits=Limits(file_bytes=...)    (oarlock explain LimitError)"
     )
 
@@ -473,7 +473,7 @@ def test_a_sparse_file_of_a_terabyte_is_refused_at_once(path):
         file.truncate(2**40)
     with pytest.raises(ol.LimitError) as raised:
         ol.load_model(path)
-    assert raised.value.message == '"model.safetensors" has 1,099,511,627,776 bytes, where 4,294,967,296 are allowed'
+    assert raised.value.message == '"model.safetensors" has 1,099,511,627,776 bytes, more than the limit of 4,294,967,296'
 
 
 def test_a_header_larger_than_allowed_is_not_parsed(whole):
@@ -481,7 +481,7 @@ def test_a_header_larger_than_allowed_is_not_parsed(whole):
     ol.load_model(whole, limits=ol.Limits(header_bytes=length))
     with pytest.raises(ol.LimitError) as raised:
         ol.load_model(whole, limits=ol.Limits(header_bytes=length - 1))
-    assert raised.value.message == f'"model.safetensors" has a header of {length:,} bytes, where {length - 1:,} are allowed'
+    assert raised.value.message == f'"model.safetensors" has a header of {length:,} bytes, more than the limit of {length - 1:,}'
 
 
 @pytest.mark.parametrize("limit", ["program_bytes", "vars", "ops", "arguments", "attributes_per_op", "rank", "size"])

@@ -179,7 +179,7 @@ def read(name):
     try:
         ol.load_model(name)
     except ol.FormatError as error:
-        assert error.message == f'"{name}" is not a safetensors file, or is cut short', error
+        assert error.message == f'"{name}" is not a valid safetensors file, or is truncated', error
 read(names.pop(0))  # what is imported when a file is first read
 seen = []
 sys.addaudithook(lambda event, arguments: seen.append(arguments[0]) if event == "import" else None)

@@ -169,7 +169,7 @@ def test_a_process_that_reads_ahead_says_what_it_refused_with_its_hint(tmp_path)
 
 def test_what_a_transform_returns():
     assert refusal({"x": X, "label": LABEL}, whole=False, transform=lambda batch: batch["x"]) == (
-        "transform returned a ndarray, not a dict of columns by the names of the inputs"
+        "transform returned a ndarray, not a dict of input names and columns"
     )
 
 

@@ -92,8 +92,8 @@ def test_a_program_in_which_no_size_counts_rows_is_refused(inputs):
 def test_training_deals_the_first_axis_of_the_data_and_refuses_rows_along_another():
     with pytest.raises(ol.ProgramError) as raised:
         shared_by(SimpleNamespace(count=2), sequences("gru"))  # type: ignore[arg-type]
-    assert raised.value.message == 'the rows of "x" are along axis 1, and ol.train deals the first axis of the data to the workers'
-    assert raised.value.hint == "declare the input with its rows first, and let the program transpose it"
+    assert raised.value.message == 'the rows of "x" are on axis 1, but ol.train divides the first axis of the data among the workers'
+    assert raised.value.hint == "declare the input with its rows on the first axis, and transpose it in the program"
 
 
 def test_rows_that_no_input_has_are_refused():

@@ -90,7 +90,7 @@ def test_a_disk_that_is_full_for_the_process_is_warned_of_and_the_checkpoints_be
         warnings.simplefilter("always")
         train(tmp_path / "run", on_step=on_step)
     expected = f'the checkpoint "{tmp_path / "run/checkpoints/step-000000010"}" cannot be written: {os.strerror(errno.EFBIG)}. '
-    assert f"{expected}The run goes on, and keeps the checkpoints that it has" in [str(warning.message) for warning in caught]
+    assert f"{expected}Training continues, and earlier checkpoints are kept" in [str(warning.message) for warning in caught]
     found = set(find_checkpoints(tmp_path / "run/checkpoints"))
     assert {2, 4, 18, 20, 22, 24} <= found
     assert not {10, 12} & found
@@ -109,7 +109,7 @@ def test_where_there_is_no_memory_for_a_checkpoint_the_run_goes_on_and_says_so(t
         assert train(tmp_path / "run", steps=2).steps == 2
     assert str(caught[0].message) == (
         f'the checkpoint of step 2 in "{tmp_path / "run/checkpoints"}" cannot be copied: {os.strerror(errno.ENOMEM)}. '
-        "The run goes on, and keeps the checkpoints that it has"
+        "Training continues, and earlier checkpoints are kept"
     )
 
 
@@ -225,8 +225,8 @@ def test_where_the_process_is_killed_the_run_goes_on_says_so_and_starts_another(
     (tmp_path / "gate").touch()
     folder = tmp_path / "run/checkpoints"
     message = (
-        f'the checkpoint "{folder / "step-000000004"}" cannot be written: the process that writes it has ended. '
-        "The run goes on, and keeps the checkpoints that it has"
+        f'the checkpoint "{folder / "step-000000004"}" cannot be written: the process that writes it ended. '
+        "Training continues, and earlier checkpoints are kept"
     )
     assert str(caught[0].message) == message
     assert result.steps == 24
@@ -260,7 +260,7 @@ def test_who_waits_too_long_for_a_process_is_told_that_the_folder_is_taken(tmp_p
     monkeypatch.setattr(folder_lock, "_PATIENCE", 0.1)
     with pytest.raises(ol.WriteError) as raised:
         train(folder)
-    assert raised.value.message == f'"{folder}" belongs to a run that another process has not ended'
+    assert raised.value.message == f'"{folder}" is in use by a run of another process'
     gate.touch()
     assert wait_until(lambda: not is_running(folder))
 
@@ -368,7 +368,7 @@ class Checkpoints:
         request = {"folder": str(self.folder), "step": step, "keep": 2, "best": None, "parts": [], "to_come": 1.0}
         state = json.dumps({"steps": step}).encode()
         request |= {"files": [["model", 0, len(content), None]], "state": [len(content), len(state)]}
-        return checkpoint_writing.fulfil(memoryview(bytearray(content + state)), request, self.spare), step
+        return checkpoint_writing.answer_request(memoryview(bytearray(content + state)), request, self.spare), step
 
     def write(self, step: int, content: bytes) -> Path:
         answer, _ = self.ask(step, content)
@@ -462,7 +462,7 @@ def test_a_disk_that_fails_while_one_is_written_over_leaves_the_others(operation
 def test_a_checkpoint_under_the_name_of_another_step_is_not_whole(checkpoints):
     path = checkpoints.write(1, b"first")
     path.rename(path.with_name("step-000000007"))
-    with pytest.raises(ol.FormatError, match='step-000000007" is no whole checkpoint: its manifest is that of step 1'):
+    with pytest.raises(ol.FormatError, match='step-000000007" is damaged: its manifest belongs to step 1'):
         read_checkpoint(path.with_name("step-000000007"))
 
 

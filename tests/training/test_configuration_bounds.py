@@ -21,9 +21,9 @@ def written(folder, text):
         (".".join(["a"] * 33) + " = 1", '"settings.toml" has a key of more than 32 parts'),
         ("x = 1\n[" + '."b c".'.join(["a"] * 20) + "]", '"settings.toml" has a key of more than 32 parts'),
         ("x = {" + " . ".join(["'a'"] * 33) + " = 1}", '"settings.toml" has a key of more than 32 parts'),
-        ("x = " + "{a = " * 70 + "1" + "}" * 70, '"settings.toml" has more than 64 tables inside each other'),
-        ("x = " + "[" * 5000, '"settings.toml" has too many tables or lists inside each other'),
-        ("x" * 2**20 + " = 1", '"settings.toml" has 1,048,580 bytes, where 1,048,576 are allowed'),
+        ("x = " + "{a = " * 70 + "1" + "}" * 70, 'the tables of "settings.toml" are nested more than 64 deep'),
+        ("x = " + "[" * 5000, 'the tables or lists of "settings.toml" are nested too deeply'),
+        ("x" * 2**20 + " = 1", '"settings.toml" has 1,048,580 bytes, more than the limit of 1,048,576'),
     ],
 )
 def test_what_is_beyond_a_bound_is_refused(tmp_path, text, message):
@@ -34,7 +34,7 @@ def test_what_is_beyond_a_bound_is_refused(tmp_path, text, message):
 
 @pytest.mark.parametrize("text", ["x = " + "1" * 5000, "x =", "\x00", "x = 2000-99-99"])
 def test_what_is_no_toml_is_an_error_of_ours(tmp_path, text):
-    with pytest.raises(ol.ArgumentError, match=r'^"settings\.toml" is no TOML: '):
+    with pytest.raises(ol.ArgumentError, match=r'^"settings\.toml" is not valid TOML: '):
         read_configuration(written(tmp_path, text))
 
 

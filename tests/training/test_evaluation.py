@@ -97,9 +97,9 @@ def test_every_kind_of_data_gives_the_same_numbers(trained, rows, tmp_path):
 
 def test_what_is_no_model_is_refused(trained, rows, tmp_path):
     _, _, result, _ = trained
-    with pytest.raises(ol.ArgumentError, match="a model has its parameters already"):
+    with pytest.raises(ol.ArgumentError, match="a model has its own parameters"):
         ol.evaluate(result, rows, result.parameters)
-    with pytest.raises(ol.MissingFileError, match="holds no run"):
+    with pytest.raises(ol.MissingFileError, match="contains no run"):
         ol.evaluate(tmp_path, rows)
     with pytest.raises(ol.MissingFileError, match=r'there is no file ".*none"'):
         ol.evaluate(tmp_path / "none", rows)

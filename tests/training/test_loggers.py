@@ -122,7 +122,7 @@ def test_a_logger_that_raises_is_reported_once_and_the_others_go_on(where, tmp_p
     with pytest.warns(RuntimeWarning) as caught:
         result = train(loggers=[failing, other], run=tmp_path / "run")
     assert [str(warning.message) for warning in caught] == [
-        "the logger Failing raised ConnectionError: the server is gone. It is told nothing more; the run goes on"
+        "the logger Failing raised ConnectionError: the server is gone. It is not called again; training continues"
     ]
     assert caught[0].filename == __file__
     assert result.steps == STEPS
@@ -148,14 +148,14 @@ def test_a_logger_may_gather_what_it_is_told_until_a_checkpoint(tmp_path):
         (
             "tensorboard:runs",
             [
-                "loggers is a list, not str 'tensorboard:runs'",
+                "loggers must be a list, not str 'tensorboard:runs'",
                 '  Try: loggers=["tensorboard:runs/tensorboard"]    (oarlock explain ArgumentError)',
             ],
         ),
         (
             ["comet:runs"],
             [
-                '"comet:runs" names no logger',
+                '"comet:runs" is not a known logger',
                 "  a logger is tensorboard and a folder: tensorboard:runs/tensorboard; mlflow and an address: mlflow:sqlite:///mlflow.db; "
                 "wandb and a project: wandb:digits; trackio and a project: trackio:digits",
             ],
@@ -163,8 +163,8 @@ def test_a_logger_may_gather_what_it_is_told_until_a_checkpoint(tmp_path):
         (
             [print],
             [
-                "a logger has the functions begin, log and end; builtin_function_or_method <built-in function print> has not",
-                '  Try: ol.training.loggers.TensorBoard("runs/tensorboard"), or one of your own: ol.training.loggers.Logger    '
+                "a logger needs the methods begin, log and end; builtin_function_or_method <built-in function print> does not have them",
+                '  Try: use ol.training.loggers.TensorBoard("runs/tensorboard"), or implement ol.training.loggers.Logger    '
                 "(oarlock explain ArgumentError)",
             ],
         ),

@@ -70,7 +70,7 @@ def test_the_best_run_is_first_where_that_is_asked_for(folder):
     assert [run.name for run in by_accuracy.runs] == ["a", "b", "c", "d"]
     with pytest.raises(ol.ArgumentError, match='^no run measured "speed"') as raised:
         by_loss.ordered_by("speed")
-    assert raised.value.given == ("there are: loss, validation accuracy",)
+    assert raised.value.given == ("metrics: loss, validation accuracy",)
 
 
 def test_the_command_lists_them(folder):
@@ -113,7 +113,7 @@ def test_a_run_that_cannot_be_read_is_told_and_the_others_are_listed(folder):
     (folder / "b/run.json").write_text('{"prog')
     lines = shown(folder)
     assert [line[0] for line in lines[:3]] == ["run", "a", "c"]
-    assert " ".join(lines[-1]) == f'b: "{folder / "b" / "run.json"}" does not describe a run: it is no JSON'
+    assert " ".join(lines[-1]) == f'b: "{folder / "b" / "run.json"}" does not describe a run: it is not valid JSON'
 
 
 def test_a_name_steers_no_terminal(tmp_path):

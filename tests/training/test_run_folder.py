@@ -92,9 +92,9 @@ def test_a_run_of_another_program_is_refused_and_the_folder_stays_as_it_is(tmp_p
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     with pytest.raises(ol.ProgramError) as raised:
         train(tmp_path / "run", optimizer=ol.optimizer.Adam(0.1))
-    assert raised.value.message == f'"{tmp_path / "run"}" holds a run of another program'
+    assert raised.value.message == f'"{tmp_path / "run"}" contains a run of another program'
     assert len(raised.value.given) == 1
-    with pytest.raises(ol.ArgumentError, match="has its parameters; scope is for a new one"):
+    with pytest.raises(ol.ArgumentError, match="with its own parameters; scope can only be given for a new run"):
         train(tmp_path / "run", scope=ol.Scope())
     with pytest.raises(ol.ArgumentError, match="this run has a batch size of 4"):
         train(tmp_path / "run", batch_size=5)
@@ -104,7 +104,7 @@ def test_a_run_of_another_program_is_refused_and_the_folder_stays_as_it_is(tmp_p
 def test_a_folder_is_of_one_run_at_a_time(tmp_path):
     with (
         RunFolder(ol.training.Run(tmp_path / "run")),
-        pytest.raises(ol.WriteError, match="belongs to a run that another process has not ended"),
+        pytest.raises(ol.WriteError, match="is in use by a run of another process"),
     ):
         train(tmp_path / "run")
 
@@ -120,7 +120,7 @@ def test_a_broken_checkpoint_is_passed_over(unbroken, tmp_path):
         text = path.read_text()
         assert text.count('"rows": 0,') == 1
         path.write_text(text.replace('"rows": 0,', '"rows": 1,'))
-    with pytest.raises(ol.FormatError, match="is whole"):
+    with pytest.raises(ol.FormatError, match="are damaged"):
         train(tmp_path / "run")
 
 
@@ -182,7 +182,7 @@ def locked(folder: Path) -> None:
 @pytest.mark.parametrize("label", ["step", "time", "training"])
 def test_a_label_that_the_log_has_for_something_else_is_refused_before_anything_is_written(label, tmp_path):
     made = small_classifier()
-    with pytest.raises(ol.ArgumentError, match=f'^show: "{label}" is what the log of a run calls something else'):
+    with pytest.raises(ol.ArgumentError, match=f'^show: the label "{label}" is reserved in the log of a run'):
         ol.train(made.cost, ROWS, show={label: made.accuracy}, run=tmp_path / "run", progress=False)
     assert not (tmp_path / "run/run.json").exists()
     assert ol.train(made.cost, ROWS, show={label: made.accuracy}, progress=False).history[0].training[label] >= 0
@@ -221,7 +221,7 @@ def test_a_disk_that_fails_leaves_the_checkpoints_before_and_the_run_goes_on(
             else:
                 patch.setattr(checkpoint_process, "CAN_START", False)
                 failing_disk.fail_in(checkpoint_writing, operation, number, fault, patch.setattr)
-            with pytest.warns(RuntimeWarning, match=f"{os.strerror(fault)}. The run goes on, and keeps the checkpoints that it has"):
+            with pytest.warns(RuntimeWarning, match=f"{os.strerror(fault)}. Training continues, and keeps the checkpoints that it has"):
                 result = train(ol.training.Run(folder, save_every=5), steps=5)
         assert result.steps == 10
         assert same(train(folder), unbroken)
@@ -267,7 +267,7 @@ def test_a_run_that_a_function_ended_stays_so(tmp_path):
 def test_a_run_on_other_data_is_refused(tmp_path):
     small = small_classifier()
     ol.train(small.cost, ROWS, **OPTIONS, run=tmp_path / "small", steps=2)
-    with pytest.raises(ol.ArgumentError, match="has 6 batches in an epoch, and these data have 3"):
+    with pytest.raises(ol.ArgumentError, match="has 6 batches per epoch, but the data have 3"):
         ol.train(small.cost, small_rows(10), **OPTIONS, run=tmp_path / "small")
 
 
@@ -294,7 +294,7 @@ def test_a_run_that_is_refused_leaves_no_folder_and_one_that_stood_there_stays(t
 
 def test_a_checkpoint_holds_its_own_step_however_late_it_is_written(tmp_path, monkeypatch):
     train(tmp_path / "stopped", steps=4)
-    begun, goes_on, real = threading.Event(), threading.Event(), checkpoint_process.fulfil
+    begun, goes_on, real = threading.Event(), threading.Event(), checkpoint_process.answer_request
 
     def late(*arguments):
         begun.set()
@@ -307,7 +307,7 @@ def test_a_checkpoint_holds_its_own_step_however_late_it_is_written(tmp_path, mo
             goes_on.set()
 
     monkeypatch.setattr(checkpoint_process, "CAN_START", False)
-    monkeypatch.setattr(checkpoint_process, "fulfil", late)
+    monkeypatch.setattr(checkpoint_process, "answer_request", late)
     train(ol.training.Run(tmp_path / "run", save_every=4, keep=9), on_step=on_step, steps=9)
     found = [checkpoint.read_checkpoint(tmp_path / name / "checkpoints/step-000000004") for name in ("stopped", "run")]
     assert found[0] == found[1]

@@ -127,11 +127,11 @@ def test_a_run_without_a_log_has_measured_nothing(tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "it is no JSON"),
-        ("[" * 100_000, "it is no JSON"),
-        ("[]", "it names no program"),
-        ('{"program": "a"}', '"training" says no "batch_size"'),
-        ('{"program": "a", "training": {"batch_size": 8, "epochs": true}}', '"training" says no "epochs"'),
+        ("", "it is not valid JSON"),
+        ("[" * 100_000, "it is not valid JSON"),
+        ("[]", 'it has no valid "program"'),
+        ('{"program": "a"}', '"training" has no valid "batch_size"'),
+        ('{"program": "a", "training": {"batch_size": 8, "epochs": true}}', '"training" has no valid "epochs"'),
     ],
 )
 def test_a_folder_that_does_not_describe_a_run_is_refused(content, said, tmp_path):
@@ -142,23 +142,23 @@ def test_a_folder_that_does_not_describe_a_run_is_refused(content, said, tmp_pat
 
 
 def test_a_folder_without_a_run_is_refused_and_one_of_runs_names_the_first(tmp_path):
-    with pytest.raises(ol.MissingFileError, match="is no folder of a run: it has no run.json") as raised:
+    with pytest.raises(ol.MissingFileError, match="is not a run folder: it has no run.json") as raised:
         RunRecord.read(tmp_path)
     assert raised.value.hint is None
     write(tmp_path / "b", "")
     write(tmp_path / "a", "")
     with pytest.raises(ol.MissingFileError) as raised:
         RunRecord.read(tmp_path)
-    assert raised.value.hint == f"{tmp_path / 'a'}, the first of 2 in it"
+    assert raised.value.hint == f"use a run inside it, such as {tmp_path / 'a'} (the first of 2)"
 
 
 def test_a_stranger_s_log_is_bounded(tmp_path):
     folder = write(tmp_path / "run", [{"step": 1, "rows": 1, **{f"m{number}": 1.0 for number in range(201)}}])
-    with pytest.raises(ol.LimitError, match="a run has more than 200 measures"):
+    with pytest.raises(ol.LimitError, match="a run has more than 200 metrics"):
         RunRecord.read(folder)
     lines = [{"step": n, "epoch": n, "training": {f"a{n}": 1.0}, "validation": {f"b{n}": 1.0}} for n in range(1, 102)]
     assert len(RunRecord.read(write(tmp_path / "run", lines[:100])).history) == 100
-    with pytest.raises(ol.LimitError, match="a run has more than 200 measures"):
+    with pytest.raises(ol.LimitError, match="a run has more than 200 metrics"):
         RunRecord.read(write(tmp_path / "run", lines))
     folder = write(tmp_path / "large", "")
     os.truncate(folder / "metrics.jsonl", 4 * 2**30 + 1)
@@ -177,7 +177,7 @@ def test_an_untrusted_folder_has_no_links(tmp_path):
         folder = write(tmp_path / place.replace("/", "-"), "") / place
         folder.parent.mkdir(exist_ok=True)
         folder.symlink_to(tmp_path, target_is_directory=True)
-        with pytest.raises(ol.FormatError, match=f'{place}" is a symbolic link, which an untrusted folder must not hold'):
+        with pytest.raises(ol.FormatError, match=f'{place}" is a symbolic link, which is not allowed in an untrusted folder'):
             RunRecord.read(tmp_path / place.replace("/", "-"), untrusted=True)
 
 
@@ -289,10 +289,10 @@ def test_a_result_is_plotted_by_its_epochs(finished, tmp_path):
 def test_a_plot_of_nothing_says_so(tmp_path):
     empty = write(tmp_path / "run", [{"step": 0, "environment": {}}])
     for call in (lambda: ol.training.plot(empty), lambda: train(tmp_path / "none", steps=0).plot()):
-        with pytest.raises(ol.ArgumentError, match="^nothing was measured yet that could be drawn"):
+        with pytest.raises(ol.ArgumentError, match="^there are no metrics to draw yet"):
             call()
-    with pytest.raises(ol.ArgumentError, match="plot takes the folders of one or more runs"):
+    with pytest.raises(ol.ArgumentError, match="plot needs one or more run folders"):
         ol.training.plot()
-    with pytest.raises(ol.ArgumentError, match='nothing was measured that is called "lost"') as raised:
+    with pytest.raises(ol.ArgumentError, match='no metric is called "lost"') as raised:
         ol.training.plot(write(tmp_path / "other", [{"step": 1, "rows": 1, "loss": 1.0}]), metrics="lost")
-    assert raised.value.given == ("there are: loss",)
+    assert raised.value.given == ("metrics: loss",)

@@ -83,21 +83,21 @@ def test_the_values_in_a_dict_tell_the_types():
     [
         (
             "hiden=8",
-            'there is no setting "hiden", which --set hiden gives\n'
-            "      there are: hidden, act, sizes, window, deep, name, folder, train.lr, train.warm_up\n"
+            'unknown setting "hiden" in --set hiden\n'
+            "      settings: hidden, act, sizes, window, deep, name, folder, train.lr, train.warm_up\n"
             '  Try: did you mean "hidden"?    (oarlock explain ArgumentError)',
         ),
-        ("hidden=8.5", "\"hidden\" is a whole number, such as 32, not '8.5'\n      --set hidden gives it"),
-        ("train.lr=fast", "\"train.lr\" is a number, such as 0.001, not 'fast'\n      --set train.lr gives it"),
-        ("deep=maybe", "\"deep\" is true or false, such as False, not 'maybe'\n      --set deep gives it"),
-        ("act=gelu", "\"act\" is one of 'relu', 'tanh', such as 'relu', not 'gelu'\n      --set act gives it"),
-        ("sizes=1,x", "\"sizes\" is a list, each a whole number, such as [1, 2], not '1,x'\n      --set sizes gives it"),
-        ("window=1,2,3", "\"window\" is a list, each a whole number, such as (3, 0.5), not '1,2,3'\n      --set window gives it"),
-        ("train.warm_up=x", "\"train.warm_up\" is a whole number or none, not 'x'\n      --set train.warm_up gives it"),
+        ("hidden=8.5", "\"hidden\" must be a whole number, such as 32, not '8.5'\n      --set hidden gives it"),
+        ("train.lr=fast", "\"train.lr\" must be a number, such as 0.001, not 'fast'\n      --set train.lr gives it"),
+        ("deep=maybe", "\"deep\" must be true or false, such as False, not 'maybe'\n      --set deep gives it"),
+        ("act=gelu", "\"act\" must be one of 'relu', 'tanh', such as 'relu', not 'gelu'\n      --set act gives it"),
+        ("sizes=1,x", "\"sizes\" must be a list, each a whole number, such as [1, 2], not '1,x'\n      --set sizes gives it"),
+        ("window=1,2,3", "\"window\" must be a list, each a whole number, such as (3, 0.5), not '1,2,3'\n      --set window gives it"),
+        ("train.warm_up=x", "\"train.warm_up\" must be a whole number or none, not 'x'\n      --set train.warm_up gives it"),
         (
             "train=3",
-            "\"train\" is a section of settings, which --set train sets to '3'\n"
-            "      in it are: train.lr, train.warm_up\n"
+            "\"train\" is a section, but --set train sets it to '3'\n"
+            "      settings in the section: train.lr, train.warm_up\n"
             "  Try: --set train.lr=VALUE    (oarlock explain ArgumentError)",
         ),
     ],
@@ -116,24 +116,24 @@ def test_a_setting_of_another_section_is_named():
 def test_a_file_gives_values_of_the_right_types_only(tmp_path):
     with given(toml='[train]\nlr = "fast"\n', folder=tmp_path), pytest.raises(ol.ArgumentError) as refused:
         ol.settings(Settings())
-    assert str(refused.value) == "\"train.lr\" is a number, such as 0.001, not 'fast'\n      train.toml gives it"
+    assert str(refused.value) == "\"train.lr\" must be a number, such as 0.001, not 'fast'\n      train.toml gives it"
     with given(toml="hidden = true\n", folder=tmp_path), pytest.raises(ol.ArgumentError, match='"hidden" is a whole number'):
         ol.settings(Settings())
 
 
 def test_a_file_that_is_no_toml_and_a_text_without_a_name_are_refused(tmp_path):
-    with pytest.raises(ol.ArgumentError, match=r'"train.toml" is no TOML: .*line 1'):
+    with pytest.raises(ol.ArgumentError, match=r'"train.toml" is not valid TOML: .*line 1'):
         given(toml="hidden: 3", folder=tmp_path)
-    with pytest.raises(ol.ArgumentError, match="a setting is given as NAME=VALUE, not as 'hidden'"):
+    with pytest.raises(ol.ArgumentError, match="a setting must be given as NAME=VALUE, not 'hidden'"):
         given("hidden")
     with pytest.raises(ol.MissingFileError):
         read_configuration(tmp_path / "none.toml")
 
 
 def test_settings_are_a_dict_or_a_dataclass_of_what_a_file_holds():
-    with pytest.raises(ol.ArgumentError, match="settings are a dict of values, or an instance of a dataclass, not 3"):
+    with pytest.raises(ol.ArgumentError, match="settings must be a dict or a dataclass instance, not 3"):
         ol.settings(3)
-    with pytest.raises(ol.ArgumentError, match="settings are a dict of values, or an instance of a dataclass"):
+    with pytest.raises(ol.ArgumentError, match="settings must be a dict or a dataclass instance"):
         ol.settings(Settings)
     with pytest.raises(ol.ArgumentError, match='the setting "made" is <class'):
         ol.settings({"made": dict})

@@ -102,13 +102,13 @@ def test_shares_that_do_not_fit_are_refused(spoil, tmp_path):
     share = folder / "share-1-of-2.safetensors"
     if spoil == "missing":
         share.unlink()
-        expected = "does not hold the shares of all workers"
+        expected = "does not contain the shares of all workers"
     elif spoil == "other":
         share.write_bytes(safetensors.torch.save({"fc_0.w@MOMENT1": torch.zeros(3)}))
-        expected = "do not fit"
+        expected = "do not match its shape or dtype"
     else:
         share.write_bytes(share.read_bytes()[:-8])
-        expected = "is not a safetensors file, or is cut short"
+        expected = "is not a valid safetensors file, or is truncated"
     with pytest.raises(FormatError, match=expected):
         load_checkpoint(folder)
 
@@ -120,7 +120,7 @@ def test_a_share_that_does_not_come_is_warned_of_and_the_run_goes_on(alone, tmp_
         warnings.simplefilter("always")
         for result in shared(2, run=ol.training.Run(tmp_path / "run", save_every=10)):
             require_close(result, alone)
-    assert any('"share-1-of-2.safetensors" of another worker did not come. The run goes on' in str(warning.message) for warning in caught)
+    assert any('another worker did not write "share-1-of-2.safetensors". Training continues' in str(warning.message) for warning in caught)
     assert list((tmp_path / "run/checkpoints").iterdir()) == []
 
 

@@ -149,7 +149,7 @@ def test_workers_of_different_programs_do_not_begin():
 
 
 def test_workers_of_different_steps_do_not_begin():
-    with pytest.raises(ol.WorkerError, match="the workers go on after different steps: from 4 to 8"):
+    with pytest.raises(ol.WorkerError, match="the workers would resume after different steps, from 4 to 8"):
         run_together(2, lambda workers: require_one_start(workers, program_of(3), 4 + 4 * workers.index))
     assert run_together(2, lambda workers: require_one_start(workers, program_of(3), 4)) == [None, None]
 

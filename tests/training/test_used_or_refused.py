@@ -56,7 +56,7 @@ def test_an_optimizer_for_a_scope_or_a_folder_that_was_used_is_the_same_one_or_r
             continue
         with pytest.raises(ol.ScopeError, match="^the scope holds the state of another program: .*@STEP"):
             train(optimizer=make(), scope=scope, epochs=3)
-        with pytest.raises(ol.ProgramError, match="holds a run of another program") as raised:
+        with pytest.raises(ol.ProgramError, match="contains a run of another program") as raised:
             train(optimizer=make(), run=tmp_path / "run", epochs=3)
         assert raised.value.given, second
     assert all(torch.equal(scope[name], before[name]) for name in before)
@@ -72,7 +72,7 @@ def test_another_program_for_a_scope_or_a_folder_that_was_used_is_refused(other,
     small, options = OTHERS[other]()
     with pytest.raises(ol.ScopeError, match="^the scope holds the state of another program: "):
         train(small, scope=scope, epochs=3, **options)
-    with pytest.raises(ol.ProgramError, match="holds a run of another program") as raised:
+    with pytest.raises(ol.ProgramError, match="contains a run of another program") as raised:
         train(small, run=tmp_path / "run", epochs=3, **options)
     assert raised.value.given
 
@@ -82,10 +82,10 @@ def test_the_difference_of_a_rate_is_shown_line_by_line(tmp_path):
     with pytest.raises(ol.ProgramError) as raised:
         train(optimizer=ol.optimizer.SGD(0.5), run=tmp_path / "run")
     assert str(raised.value).splitlines() == [
-        f'"{tmp_path / "run"}" holds a run of another program',
+        f'"{tmp_path / "run"}" contains a run of another program',
         "      ~ main: state sgd_0.learning_rate: float64[] = constant(value=0.5)",
         "            it starts differently",
-        "  Try: use another folder to start a new run; `oarlock resume` goes on with the one that is there    (oarlock explain ProgramError)",
+        "  Try: use another folder to start a new run, or `oarlock resume` to continue the existing one    (oarlock explain ProgramError)",
     ]
 
 
@@ -121,8 +121,8 @@ def test_a_state_for_a_folder_that_was_used_is_its_own_or_refused(kind, saved, t
     with pytest.raises(ol.ScopeError) as raised:
         ol.train(given, ROWS, run=tmp_path / "run", epochs=6, progress=False)
     error = raised.value
-    assert error.message == f'"{tmp_path / "run"}" holds a run that has come to another state, and what is given would be lost'
-    assert error.hint == "another folder begins with what is given; the cost in its place goes on with what is in the folder"
+    assert error.message == f'"{tmp_path / "run"}" contains a run in another state, and the given state would be lost'
+    assert error.hint == "use another folder to start from the given state, or pass the cost instead to continue the run in the folder"
     name = "sgd_0.learning_rate" if "rate" in kind else "fc_0.b" if "other parameters" in kind else "fc_0.w"
     assert [line.partition(": ")[0] for line in error.given] == [f'"{name}" given', f'"{name}" in the folder']
     assert ol.train(given, ROWS, run=tmp_path / "other", epochs=6, progress=False).steps == 24
@@ -136,7 +136,7 @@ def test_the_own_state_of_a_folder_goes_on_and_so_does_that_with_which_it_began(
     for epochs in (3, 4):  # the command that began a run of a file is repeated
         file = ol.load_model(tmp_path / "file")
         assert ol.train(file, ROWS, run=tmp_path / "from a file", epochs=epochs, progress=False).steps == 4 * epochs
-    with pytest.raises(ol.ScopeError, match="has come to another state"):
+    with pytest.raises(ol.ScopeError, match="contains a run in another state"):
         ol.train(train(epochs=1), ROWS, run=tmp_path / "from a file", epochs=5, progress=False)
 
 

@@ -190,10 +190,10 @@ def _train_received(path: Path, arguments: list[str], invocation: Invocation) ->
         run_script(path, arguments, invocation)
         return
     given = {f"train.{name}": Given(value, "the first worker") for name, value in received.options.items()}
-    with Invocation(sys.argv, given, progress=invocation.progress) as told:
+    with Invocation(sys.argv, given, progress=invocation.progress) as received_invocation:
         try:
             with Stopping(patience=0.0):
-                train_model(received.model, told.options())
+                train_model(received.model, received_invocation.options())
         except Interrupted:
             sys.exit(130)
 

@@ -1,4 +1,4 @@
-"""The files of a checkpoint, as its writer is given them: copied in the step, into memory where they lie as on the disk."""
+"""Copying the files of a checkpoint into the memory of its writer, in the layout that they have on disk."""
 
 import json
 import mmap
@@ -12,24 +12,24 @@ from oarlock.training.checkpoint_process import CheckpointWriter
 
 __all__ = ["CheckpointCopy"]
 
-_LINE = 64  # bytes, at which a file begins
+_LINE = 64  # bytes: the alignment of files
 
 
 class CheckpointCopy:
-    """The files of the newest checkpoint in the memory of a writer. Where they lie is computed once: each copy is one call for a file."""
+    """The files of the newest checkpoint, in the memory of a writer. The layout is computed once, so each copy is one call per file."""
 
     def __init__(self, writer: CheckpointWriter):
         self._writer = writer
         self._memory: mmap.mmap | None = None
         self._kinds: dict[str, list[tuple[str, torch.dtype, torch.Size]]] = {}  # of the tensors of each file
         self._layouts: dict[str, Layout] = {}
-        self._begins: dict[str, int] = {}  # where each file begins
-        self._end = 0  # of the files of tensors
-        self._files = "[]"  # the part of a request that tells of them, as JSON
+        self._begins: dict[str, int] = {}  # the offset of each file
+        self._end = 0  # of the tensor files
+        self._files = "[]"  # their description in a request, as JSON
         self._places: dict[str, list[torch.Tensor]] = {}  # of the tensors of each file, in the memory
 
     def write(self, models: Mapping[str, Mapping[str, torch.Tensor]], state: bytes, request: Mapping[str, object]) -> None:
-        """Copy files of tensors, of which the first is a model, and the state of the run, and have them written by a request.
+        """Copy tensor files, the first of which is a model, and the state of the run, and start writing them with `request`.
 
         Raises OSError.
         """
@@ -39,7 +39,7 @@ class CheckpointCopy:
             self._lay_out(models)
         size, at = len(state), self._end + _whole(len(state))
         text = f"{json.dumps({**request, 'state': [self._end, size]})[:-1]}, {json.dumps('files')}: {self._files}}}".encode()
-        memory = self._writer.reserve(at + len(text), spare=size)  # what a run has measured grows
+        memory = self._writer.reserve(at + len(text), spare=size)  # the recorded history grows
         if memory is not self._memory:
             self._place(memory)
         for name, tensors in models.items():
@@ -74,10 +74,10 @@ def _whole(size: int) -> int:
 
 
 def _tensor(memory: mmap.mmap, begin: int, dtype: torch.dtype, shape: torch.Size) -> torch.Tensor:
-    """A tensor in the memory, from a byte on."""
+    """Return a tensor that shares the memory from byte `begin` on."""
     if not shape.numel():
         return torch.empty(shape, dtype=dtype)
-    return torch.frombuffer(memory, dtype=dtype, count=shape.numel(), offset=begin).view(shape)  # of complex numbers too: as their parts
+    return torch.frombuffer(memory, dtype=dtype, count=shape.numel(), offset=begin).view(shape)  # also for complex dtypes
 
 
 @torch.no_grad()

@@ -1,7 +1,7 @@
-"""The process that writes the checkpoints of a run beside its training, or a thread where none can be started.
+"""The process that writes the checkpoints of a run in the background, or a thread if no process can be started.
 
-A thread takes the interpreter's lock from the step each time it comes back from the system: a process does not. It is told one request
-at a time, by a message of three numbers; the request and the files lie in memory that both processes have.
+Unlike a process, a thread takes the interpreter lock from training after each system call. The process receives one request at a time, as
+a message of three numbers; the request and the files are in shared memory.
 """
 
 import contextlib
@@ -16,22 +16,22 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import oarlock.training.checkpoint_writing as checkpoint_writing  # `from` would ask the package, which looks for what is like it
-from oarlock.training.checkpoint_writing import ANSWER, LARGEST, MESSAGE, READY, fulfil
+import oarlock.training.checkpoint_writing as checkpoint_writing  # `from` would trigger the package's `__getattr__`
+from oarlock.training.checkpoint_writing import ANSWER, LARGEST, MESSAGE, READY, answer_request
 
 __all__ = ["CheckpointWriter"]
 
-PROGRAM = os.path.abspath(checkpoint_writing.__file__)  # which the process runs
-CAN_START = hasattr(os, "memfd_create") and not getattr(sys, "frozen", False)  # a frozen application would start itself once more
-_LOOKS = 200  # milliseconds between two looks whether the process lives: a child of this one may hold its end of the channel
-ENDED = "the process that writes it has ended"
+PROGRAM = os.path.abspath(checkpoint_writing.__file__)  # the script that the process runs
+CAN_START = hasattr(os, "memfd_create") and not getattr(sys, "frozen", False)  # a frozen application would start itself again
+_LOOKS = 200  # milliseconds between checks that the process is alive: a fork of this process may hold its end of the channel
+ENDED = "the process that writes it ended"
 
 
 class CheckpointWriter:
-    """Writes one checkpoint at a time beside the training. `lock` is the file that the process holds locked.
+    """A background writer of one checkpoint at a time. The process holds a lock on the file `lock`.
 
-    `reserve` gives the memory that the files of a checkpoint are put in, `begin` has it written, `wait` gives the answer to that. A child
-    of `fork()` begins anew: it neither writes to the memory of its parent nor speaks to its process.
+    `reserve` returns the memory for the files of a checkpoint, `begin` starts writing it, `wait` returns the answer. After a `fork()`, the
+    child starts over: it uses neither the memory nor the process of its parent.
     """
 
     def __init__(self, lock: Path):
@@ -42,17 +42,18 @@ class CheckpointWriter:
     def _forget(self) -> None:
         self._owner = os.getpid()
         self._memory: mmap.mmap | None = None
-        self._descriptor = -1  # of the memory
+        self._descriptor = -1  # of the shared memory
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
         self._is_ready = False
         self._thread: ThreadPoolExecutor | None = None
-        self._request: tuple[int, int] | None = None  # that is being written
+        self._request: tuple[int, int] | None = None  # the current request
         self._by_thread: Future[dict[str, object]] | None = None
 
     def reserve(self, size: int, spare: int) -> mmap.mmap:
-        """Memory of so many bytes or more: the same object as long as it is large enough, else one with some to spare. Nothing may be
-        being written. Raises OSError where there is none.
+        """Return memory of at least `size` bytes: the same object if it is large enough, otherwise a new one with `spare` extra bytes.
+
+        Nothing may be being written. Raises OSError if there is no memory.
         """
         if self._owner != os.getpid():
             self._leave()
@@ -62,7 +63,7 @@ class CheckpointWriter:
             if self._uses_process and self._descriptor < 0:
                 try:
                     self._descriptor = os.memfd_create("oarlock checkpoint")
-                except OSError:  # somebody forbids it
+                except OSError:  # not permitted
                     self._uses_process = False
             if self._uses_process:
                 os.ftruncate(self._descriptor, size)
@@ -72,34 +73,34 @@ class CheckpointWriter:
         return self._memory
 
     def begin(self, at: int, size: int) -> None:
-        """Have a checkpoint written by a request, which is JSON of so many bytes `at` a place in the memory."""
+        """Start writing a checkpoint. The request is JSON: `size` bytes at offset `at` of the memory."""
         assert self._memory is not None
         assert self._request is None
         self._request = at, size
         try:
-            if self._uses_process and not any(self._ask() for _ in range(2)):  # one may have been killed since
+            if self._uses_process and not any(self._ask() for _ in range(2)):  # an idle process may have been killed
                 self._uses_process = False
             if not self._uses_process:
                 self._write_by_thread()
-        except BaseException:  # an interrupt: whether it was asked is not known
+        except BaseException:  # an interrupt: the request may or may not have been sent
             self._request = self._by_thread = None
             self._end(kill=True)
             raise
 
     def wait(self) -> dict[str, Any] | None:
-        """The answer to what was begun, when it is there: nothing, or the fault under `reason` or `missing`. None where nothing was."""
+        """Wait for the answer to the request: empty, or the error under `reason` or `missing`. Returns None if there is no request."""
         if self._request is None or self._owner != os.getpid():
             return None
         try:
             return self._by_thread.result() if self._by_thread is not None else self._receive()
-        except BaseException:  # an interrupt: whether it has answered is not known
+        except BaseException:  # an interrupt: the answer may or may not have been received
             self._end()
             raise
         finally:
             self._request = self._by_thread = None
 
     def close(self) -> None:
-        """End the process; what it writes is there by then. An interrupt ends it at once, and leaves what is unfinished."""
+        """End the process after it has written the checkpoint. An interrupt kills it immediately and leaves unfinished files."""
         if self._owner != os.getpid():
             self._leave()
             return
@@ -111,7 +112,7 @@ class CheckpointWriter:
         self._forget()
 
     def _ask(self) -> bool:
-        """Tell the process of the request, and start one where there is none; whether it could be told."""
+        """Send the request to the process, started on demand. Return whether it was sent."""
         assert self._memory is not None
         assert self._request is not None
         try:
@@ -130,8 +131,8 @@ class CheckpointWriter:
         self._channel = ours
         command = [sys.executable, "-I", "-S", PROGRAM, str(self._descriptor), self._lock, str(os.getpid())]
         with theirs:
-            # In a session of its own: Ctrl-C is not for it.
-            self._process = subprocess.Popen(  # noqa: S603  this interpreter, and no shell
+            # In a new session, so that Ctrl-C does not reach it.
+            self._process = subprocess.Popen(  # noqa: S603  this interpreter, without a shell
                 command,
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
@@ -142,14 +143,14 @@ class CheckpointWriter:
             )
 
     def _receive(self) -> dict[str, object]:
-        """The answer of the process. Of one that could not begin, a thread writes what it was asked for, and all that follows."""
+        """Return the answer of the process. If the process could not start, write this and all further checkpoints in a thread."""
         assert self._channel is not None
         assert self._process is not None
         while True:
             said = b""
             with contextlib.suppress(ConnectionResetError):
                 try:
-                    said = self._channel.recv(LARGEST, socket.MSG_DONTWAIT)  # which is mostly there: steps have been taken since
+                    said = self._channel.recv(LARGEST, socket.MSG_DONTWAIT)  # usually available: steps have been run since
                 except BlockingIOError:
                     if _is_ready(self._channel) or self._process.poll() is None:
                         continue
@@ -170,16 +171,16 @@ class CheckpointWriter:
         assert self._memory is not None
         assert self._request is not None
         self._thread = self._thread or ThreadPoolExecutor(1, thread_name_prefix="oarlock checkpoint")
-        self._by_thread = self._thread.submit(_fulfil, self._memory, *self._request)
+        self._by_thread = self._thread.submit(_answer_request, self._memory, *self._request)
         return self._by_thread
 
     def _end(self, *, kill: bool = False) -> None:
-        """Hang up, and wait until the process has ended."""
+        """Close the channel, and wait until the process has ended."""
         process, channel = self._process, self._channel
         self._process = self._channel = None
         if channel is not None:
             with contextlib.suppress(OSError):
-                channel.shutdown(socket.SHUT_RDWR)  # whoever else holds it
+                channel.shutdown(socket.SHUT_RDWR)  # also for forks that hold it
             channel.close()
         if process is not None:
             try:
@@ -192,22 +193,22 @@ class CheckpointWriter:
                 raise
 
     def _leave(self) -> None:
-        """Let go of what is the parent's of this child of `fork()`."""
+        """Release the resources of the parent in a child of `fork()`."""
         if self._channel is not None:
             self._channel.close()
         if self._process is not None:
-            self._process.returncode = 0  # which is not ours to wait for
+            self._process.returncode = 0  # a child of the parent, so it cannot be waited for
         if self._descriptor >= 0:
             os.close(self._descriptor)
         self._forget()
 
 
 def _is_ready(channel: socket.socket) -> bool:
-    """Whether there is something to receive, soon."""
+    """Return whether an answer arrives soon."""
     there = select.poll()
     there.register(channel, select.POLLIN)
     return bool(there.poll(_LOOKS))
 
 
-def _fulfil(memory: mmap.mmap, begin: int, size: int) -> dict[str, object]:
-    return fulfil(memoryview(memory), json.loads(memory[begin : begin + size]))
+def _answer_request(memory: mmap.mmap, begin: int, size: int) -> dict[str, object]:
+    return answer_request(memoryview(memory), json.loads(memory[begin : begin + size]))

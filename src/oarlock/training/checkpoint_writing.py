@@ -1,7 +1,7 @@
-"""The writing of checkpoints: their files, each to the disk, then a manifest, then a folder that gets its name.
+"""Writing checkpoints: files are synced to disk, then a manifest, then the folder is renamed to its final name.
 
-It imports the standard library alone: a process that only writes checkpoints runs this file (`checkpoint_process.py`), and is there in a
-few hundredths of a second. A thread beside the training calls the same functions where no process can be started.
+Imports only the standard library: the process that writes checkpoints runs this file (`checkpoint_process.py`) and starts in a few
+hundredths of a second. If no process can be started, a thread calls the same functions.
 """
 
 import contextlib
@@ -41,52 +41,55 @@ __all__ = [
     "UNFINISHED",
     "PartMissingError",
     "Spare",
+    "answer_request",
     "find_checkpoints",
-    "fulfil",
     "remove_checkpoint",
     "write_checkpoint",
     "write_part",
 ]
 
 MANIFEST = "manifest.json"
-LOCKED_BY_TRAINER, LOCKED_BY_WRITER = 0, 1  # bytes of the lock of a folder
-MESSAGE = struct.Struct("<QQQ")  # the bytes of the memory, where the request begins in it, and its bytes
-ANSWER = struct.Struct("<QQ")  # when the writing began and ended, in nanoseconds; a fault, as JSON, follows where there was one
-LARGEST = 2**12  # bytes of an answer, in which a letter of a reason takes six or less
-_REASON = 500  # letters
-READY = b"ready"  # the first thing that a process says, once it has the lock
+LOCKED_BY_TRAINER, LOCKED_BY_WRITER = 0, 1  # byte positions in the lock file of a folder
+MESSAGE = struct.Struct("<QQQ")  # the size of the memory, and the offset and size of the request in it
+ANSWER = struct.Struct("<QQ")  # start and end of writing, in nanoseconds; followed by an error as JSON, if there was one
+LARGEST = 2**12  # bytes of an answer; a character of a reason takes at most six
+_REASON = 500  # characters
+READY = b"ready"  # the first message of a process, sent when it has the lock
 
 NAME = re.compile(r"step-(\d{1,18})")
 UNFINISHED = ".unfinished-"
 PARTS = f"{UNFINISHED}parts-"
-_ABOUT = ".manifest"  # after the name of a part, whose entry it holds
-TO_COME = 20.0  # seconds for the parts of other workers, once all else is written: less than an exchange waits for a worker
-_LOOKS = 500  # milliseconds between two looks whether the trainer lives: a child of it may hold the channel open
+_ABOUT = ".manifest"  # suffix of the file with the manifest entry of a part
+TO_COME = 20.0  # seconds to wait for the parts of other workers after writing the rest: less than the timeout of an exchange
+_LOOKS = 500  # milliseconds between checks that the trainer is alive: a fork of it may hold the channel open
 
 
 class PartMissingError(Exception):
-    """The part of a checkpoint, by its name, that another worker was to write, and did not."""
+    """A part of a checkpoint, by name, that another worker did not write in time."""
 
 
 class Spare:
-    """The folder of a checkpoint that is wanted no more, over whose files the next one is written: the disk has room for it already.
+    """The folder of an obsolete checkpoint whose files are overwritten by the next one, because its disk space is already allocated.
 
-    To make files and to remove others costs the disk more than what is in them, and a run trains beside that. Only files are written over
-    that have no other name and are open nowhere else on this machine. So there are spares where the system tells that, which is Linux. Who
-    has the folder itself open, and opens a file in it later, finds another step, which the manifest says.
+    Creating and removing files costs the disk more than writing their contents, and a run trains at the same time. Files are only
+    overwritten if they have no other name and are not open elsewhere on this machine; only Linux reports that, so other systems have no
+    spares. A process that keeps the folder itself open, and opens a file in it later, finds another step, as the manifest shows.
     """
 
     def __init__(self) -> None:
         self._path = ""
 
     def put(self, path: str) -> None:
-        """Take a checkpoint, of which nobody finds half then, and remove the one that was here. What the system refuses to move stays."""
+        """Keep `path` as the spare folder for the next checkpoint, and remove the previous spare.
+
+        It is renamed first, so readers never see a partial checkpoint. A folder that cannot be renamed stays.
+        """
         self.remove()
         with contextlib.suppress(OSError):
             self._path = _take_away(path)
 
     def take(self, names: Collection[str]) -> tuple[str, dict[str, io.BufferedWriter]]:
-        """The folder, and its files of these names, open; an empty path where there is none, or a file of it is not ours alone."""
+        """Return the folder, and its files with these names, opened. The path is empty if there is no spare or a file may be in use."""
         path, files = self._path, {}
         try:
             if path and not os.path.islink(path) and set(os.listdir(path)) == set(names):
@@ -103,14 +106,14 @@ class Spare:
         return "", {}
 
     def remove(self) -> None:
-        """Remove what is here."""
+        """Remove the spare folder."""
         path, self._path = self._path, ""
         if path:
             _remove_folder(path)
 
 
 def _is_ours_alone(file: int) -> bool:
-    """Whether a file has one name, and nobody else has it open. Raises OSError where the system does not tell."""
+    """Return whether a file has a single name and no other process has it open. Raises OSError if the system does not report it."""
     about = os.fstat(file)
     if not stat.S_ISREG(about.st_mode) or about.st_nlink != 1 or fcntl is None or not hasattr(fcntl, "F_SETLEASE"):
         return False
@@ -119,12 +122,11 @@ def _is_ours_alone(file: int) -> bool:
     return True
 
 
-def fulfil(memory: memoryview, request: Mapping[str, Any], spare: Spare | None = None) -> dict[str, Any]:
-    """Write the checkpoint that a request describes, and keep the newest: when that was, in nanoseconds, under `taken`, and the fault, if
-    there is one, under `reason` or `missing`.
+def answer_request(memory: memoryview, request: Mapping[str, Any], spare: Spare | None = None) -> dict[str, Any]:
+    """Write the requested checkpoint, and remove old ones or keep one as the `spare`.
 
-    The files lie in `memory`. One that says a digest of what it holds is given that first: a row of texts, each with a place in the file.
-    What is not kept becomes the `spare`.
+    Returns start and end in nanoseconds under `taken`, and an error, if there was one, under `reason` or `missing`. The files are in
+    `memory`. A file with a seal gets its digest first: a list of texts, each followed by a range of the file.
     """
     started, fault = time.perf_counter_ns(), _fault(memory, request, spare)
     return fault | {"taken": (started, time.perf_counter_ns())}
@@ -147,13 +149,13 @@ def _fault(memory: memoryview, request: Mapping[str, Any], spare: Spare | None) 
         return {"missing": str(error)}
     except OSError as error:
         return {"reason": (error.strerror or str(error))[:_REASON]}
-    except Exception as error:  # no memory for a digest, say: the process goes on, and so does the run
+    except Exception as error:  # such as MemoryError: the process and the run continue
         return {"reason": f"{type(error).__name__}: {error}"[:_REASON]}
     return {}
 
 
 def _sealed(data: memoryview, seal: tuple[int, list[tuple[str, int, int]]] | None) -> memoryview:
-    """A file with the digest in it that it says of what it holds."""
+    """Return a file after writing the digest of its contents into it."""
     if seal is not None:
         at, pieces = seal
         digest = hashlib.sha256()
@@ -174,13 +176,14 @@ def write_checkpoint(
     to_come: float = TO_COME,
     spare: Spare | None = None,
 ) -> str:
-    """Write `files` as the checkpoint of a step: into a folder of another name, each to the disk, and last a manifest with their sizes and
-    SHA-256, and the `state` of the run, which is JSON; only then does the folder get its name, which is returned. `parts` are files that
-    other workers write of it (`write_part`), which are waited for. Where a `spare` has a folder with such files, it becomes the checkpoint.
+    """Write `files` as the checkpoint of `step`, and return its path.
 
-    Whatever ends this early leaves no checkpoint of this step, and those before it as they are. Raises OSError where the system refuses: no
-    room, no rights, a disk that does not take what it is given, a checkpoint of this step that is there already; PartMissingError for a
-    part that does not come.
+    The files are written to a temporary folder and synced, then the manifest with their sizes, SHA-256 digests and the JSON `state` of the
+    run; then the folder is renamed. `parts` are files of other workers (`write_part`), for which it waits `to_come` seconds. If `spare`
+    has a folder with the same files, that folder is overwritten.
+
+    On any error, there is no checkpoint of this step, and earlier ones are unchanged. Raises OSError (no space, no permission, a disk
+    error, an existing checkpoint of this step) or PartMissingError.
     """
     final = f"{folder}{os.sep}step-{step:09d}"
     entries = {name: _entry(data) for name, data in files.items()}
@@ -196,12 +199,12 @@ def write_checkpoint(
                 _write(opened[name], data)
             entries |= _take_parts(folder, step, temporary, parts, to_come)
             _write(opened[MANIFEST], _manifest(entries, state))
-            for name in (*files, MANIFEST):  # once all are on their way: the journal of the file system is mostly written once for them
+            for name in (*files, MANIFEST):  # after all writes, so that the file system usually commits its journal only once
                 _sync(opened[name])
         finally:
-            for file in opened.values():  # before the folder is renamed or removed, which Windows refuses while a file in it is open
+            for file in opened.values():  # before the folder is renamed or removed: Windows refuses that while a file is open
                 file.close()
-        if is_new or parts:  # else it has the names that it had
+        if is_new or parts:  # otherwise its entries are unchanged
             _sync_folder(temporary)
         os.rename(temporary, final)
         _sync_folder(folder)
@@ -215,7 +218,7 @@ def write_checkpoint(
 
 
 def write_part(folder: str, step: int, name: str, data: bytes) -> None:
-    """Write a file of the checkpoint of a step, which the worker that writes the rest of it waits for. Raises OSError."""
+    """Write a worker's file of the checkpoint of `step`; the worker that writes the checkpoint waits for it. Raises OSError."""
     parts = _folder_of_parts(folder, step)
     os.makedirs(parts, exist_ok=True)
     about = f"{parts}{os.sep}{name}"
@@ -231,7 +234,7 @@ def _folder_of_parts(folder: str, step: int) -> str:
 
 
 def _take_parts(folder: str, step: int, into: str, names: Collection[str], to_come: float) -> dict[str, dict[str, object]]:
-    """Move the parts of other workers into the folder of the checkpoint; return their entries of the manifest."""
+    """Move the parts of other workers into the folder of the checkpoint; return their manifest entries."""
     parts, found = _folder_of_parts(folder, step), {}
     until = time.monotonic() + to_come
     for name in names:
@@ -247,7 +250,10 @@ def _take_parts(folder: str, step: int, into: str, names: Collection[str], to_co
 
 
 def _manifest(entries: Mapping[str, object], state: memoryview) -> bytes:
-    """A manifest as JSON: first the files, for who reads no more. The state, which grows with the run, is put in as it is."""
+    """Return the manifest as JSON.
+
+    The files come first, for readers that skip the state, which grows with the run and is inserted unparsed.
+    """
     files = json.dumps(entries).replace("}, ", "},\n  ").encode()
     return b'{"files": %b,\n "state": %b,\n "sha256": "%b"}\n' % (files, state, hashlib.sha256(state).hexdigest().encode())
 
@@ -257,11 +263,11 @@ def _entry(data: bytes | memoryview) -> dict[str, object]:
 
 
 def find_checkpoints(folder: str) -> dict[int, str]:
-    """The checkpoints in a folder by their steps, the oldest first; whole ones, or broken since."""
+    """Return the checkpoints in a folder by step, oldest first; some may be damaged."""
     try:
         entries = os.scandir(folder)
     except OSError as error:
-        if error.errno != errno.ENOENT and os.path.isdir(folder):  # who looks may be a worker, and another makes it meanwhile
+        if error.errno != errno.ENOENT and os.path.isdir(folder):  # another worker may be creating it
             raise
         return {}
     with entries:
@@ -270,13 +276,13 @@ def find_checkpoints(folder: str) -> dict[int, str]:
 
 
 def remove_checkpoint(path: str) -> None:
-    """Remove a checkpoint: first its name, so that nobody finds half of it. What the system refuses to remove stays."""
+    """Remove a checkpoint. It is renamed first, so readers never see a partial checkpoint. Errors of the system are ignored."""
     with contextlib.suppress(OSError):
         _remove_folder(_take_away(path))
 
 
 def _take_away(path: str) -> str:
-    """Give the folder of a checkpoint the name of an unfinished one, which is returned."""
+    """Rename the folder of a checkpoint to an unfinished one; return the new path."""
     gone = _unfinished(os.path.dirname(path))
     os.rename(path, gone)
     return gone
@@ -287,20 +293,20 @@ def _unfinished(folder: str) -> str:
 
 
 def _remove_folder(path: str) -> None:
-    """Remove a folder of files, as far as the system lets us: by few calls, since a run may train beside them."""
+    """Remove a folder of files, ignoring errors. Uses few system calls, because a run may be training."""
     try:
-        if os.path.islink(path):  # to what somebody has moved elsewhere
+        if os.path.islink(path):  # a user may have moved the folder
             os.unlink(path)
             return
         for name in os.listdir(path):
             os.unlink(f"{path}{os.sep}{name}")
         os.rmdir(path)
-    except OSError:  # somebody's folder stands in it
+    except OSError:  # it may contain a folder
         shutil.rmtree(path, ignore_errors=True)
 
 
 def _write(file: io.BufferedWriter, data: bytes | memoryview) -> None:
-    """Let a file hold `data`, which the system begins to bring to the disk."""
+    """Write `data` as the contents of a file, and let the system start writing it to disk."""
     file.write(data)
     file.flush()
     if os.fstat(file.fileno()).st_size > len(data):
@@ -310,7 +316,7 @@ def _write(file: io.BufferedWriter, data: bytes | memoryview) -> None:
 
 
 def _sync(file: io.BufferedWriter) -> None:
-    """Wait until what a file holds is on the disk; not for the time it was written at, which is another request."""
+    """Wait until the contents of a file are on disk. Its timestamps, which need another write, are not synced if possible."""
     (os.fdatasync if hasattr(os, "fdatasync") else os.fsync)(file.fileno())
 
 
@@ -324,10 +330,10 @@ def _sync_folder(folder: str) -> None:
 
 
 def serve(memory: int, lock: str, trainer: int, channel: int = 0) -> None:
-    """Write what the process `trainer` asks for by a channel, out of `memory` that both have, until it ends or hangs up.
+    """Write the checkpoints that the process `trainer` requests by a channel, from shared `memory`, until it ends or closes the channel.
 
-    Whoever goes on with the run waits for the lock, which is held until then. A process that gets it when its trainer has gone writes
-    nothing: somebody else may have the folder by now.
+    The lock is held until then, and a process that resumes the run waits for it. If the trainer has ended before the lock is taken,
+    nothing is written, because the folder may have another owner.
     """
     assert fcntl is not None
     held = os.open(lock, os.O_RDWR)
@@ -341,7 +347,7 @@ def serve(memory: int, lock: str, trainer: int, channel: int = 0) -> None:
             time.sleep(0.005)
     if os.getppid() != trainer:
         return
-    signal.signal(signal.SIGIO, signal.SIG_IGN)  # of somebody who opens a file while we look whether somebody has
+    signal.signal(signal.SIGIO, signal.SIG_IGN)  # sent if another process opens a file during a lease check
     spare = Spare()
     try:
         _answer(memory, trainer, channel, spare)
@@ -367,13 +373,13 @@ def _answer(memory: int, trainer: int, channel: int, spare: Spare) -> None:
             shared = memoryview(mmap.mmap(memory, whole))
         request = json.loads(bytes(shared[begin : begin + size]))
         _leave_processor_of(f"/proc/{trainer}/task/{request['thread']}/stat", allowed)
-        answer = fulfil(shared, request, spare)
+        answer = answer_request(shared, request, spare)
         taken = ANSWER.pack(*answer.pop("taken"))
         os.write(channel, taken + json.dumps(answer).encode() if answer else taken)
 
 
 def _processors() -> set[int]:
-    """The processors that this process may run on; none where the system does not say."""
+    """Return the CPUs that this process may run on, or an empty set if they are unknown."""
     try:
         return os.sched_getaffinity(0)
     except (OSError, AttributeError):
@@ -381,18 +387,18 @@ def _processors() -> set[int]:
 
 
 def _leave_processor_of(thread: str, allowed: set[int]) -> None:
-    """Run on other processors than the one where the `thread` is that trains, by its file, as far as some are `allowed`.
+    """Move this process to CPUs other than that of the training `thread` (a /proc file), if several are `allowed`.
 
-    The system wakes this process where the trainer runs, for every file that has come to the disk: one of both would wait, or move.
+    The system wakes this process on the trainer's CPU for every synced file, and one of the two would have to wait or move.
     """
     if len(allowed) < 2:
         return
     with contextlib.suppress(OSError, ValueError, IndexError):
         with open(thread, "rb") as file:
-            taken = int(file.read().rpartition(b")")[2].split()[36])  # proc_pid_stat(5): "processor", the 39th of all
+            taken = int(file.read().rpartition(b")")[2].split()[36])  # proc_pid_stat(5): "processor", the 39th field
         os.sched_setaffinity(0, allowed - {taken})
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # of a trainer that has gone
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the trainer has ended
         serve(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))

@@ -1,4 +1,4 @@
-"""Settings by dotted names, as a file of TOML and a command line give them; and a file of TOML as a run leaves it."""
+"""Settings with dotted names: reading them from TOML files and command lines, and writing them to a TOML file."""
 
 import dataclasses
 import json
@@ -23,7 +23,7 @@ _LONG_KEY = re.compile(rf"""(?<![A-Za-z0-9_\\-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART
 
 @dataclasses.dataclass(frozen=True)
 class Given:
-    """A value that is given to a setting, and where; with `is_text` the text of a command line, which gets its type from the setting."""
+    """A value given to a setting, and its origin. With `is_text`, it is command-line text, to be converted to the type of the setting."""
 
     value: object
     where: str
@@ -31,9 +31,9 @@ class Given:
 
 
 def read_configuration(path: Path | None, assignments: Sequence[str] = ()) -> dict[str, Given]:
-    """The settings in the file of TOML at `path` and in `NAME=VALUE` texts, by dotted names; the later of two counts.
+    """Read settings by dotted names from the TOML file at `path` and from `NAME=VALUE` texts, which take precedence.
 
-    Raises MissingFileError, LimitError, or ArgumentError for a file that is no TOML, and for a text without a name.
+    Raises MissingFileError, LimitError, or ArgumentError for a file that is not valid TOML or a text without a name.
     """
     found: dict[str, Given] = {}
     if path is not None:
@@ -41,46 +41,46 @@ def read_configuration(path: Path | None, assignments: Sequence[str] = ()) -> di
     for text in assignments:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
-            raise ArgumentError(f"a setting is given as NAME=VALUE, not as {text!r:.60}", hint="--set train.lr=3e-4")
+            raise ArgumentError(f"a setting must be given as NAME=VALUE, not {text!r:.60}", hint="--set train.lr=3e-4")
         found[name.strip()] = Given(value.strip(), f"--set {name.strip()}", is_text=True)
     return found
 
 
 def read_tables(path: Path, *, untrusted: bool = False, follow: bool = True) -> dict[str, Any]:
-    """The content of a file of TOML, within bounds: of its size, of the parts of a key, and of tables inside each other.
+    """Read a TOML file within limits on its size, the parts of a key, and the nesting of tables.
 
-    Raises what `read_file` does, LimitError, and ArgumentError for a file that is no TOML.
+    Raises the errors of `read_file`, LimitError, and ArgumentError for a file that is not valid TOML.
     """
     data = read_file(path, largest=_LARGEST, limit="file_bytes", untrusted=untrusted, follow=follow)
     try:
         text = data.decode()
-        if _LONG_KEY.search(text) is not None:  # Python's reader takes memory by the square of the parts of a key
+        if _LONG_KEY.search(text) is not None:  # tomllib needs memory quadratic in the parts of a key
             raise LimitError(f'"{path.name}" has a key of more than {_PARTS} parts')
         tables = tomllib.loads(text)
         _require_flat(tables, path.name)
         return tables
-    except LimitError:  # a ValueError too
+    except LimitError:  # also a ValueError
         raise
     except (RecursionError, MemoryError):
-        raise LimitError(f'"{path.name}" has too many tables or lists inside each other') from None
-    except ValueError as error:  # of the reader, of UTF-8, or of a number of too many digits
+        raise LimitError(f'the tables or lists of "{path.name}" are nested too deeply') from None
+    except ValueError as error:  # invalid TOML or UTF-8, or an integer with too many digits
         raise ArgumentError(
-            f'"{path.name}" is no TOML: {str(error)[:200]}', hint="settings are written as name = value, below [section]"
+            f'"{path.name}" is not valid TOML: {str(error)[:200]}', hint="write settings as name = value, below [section]"
         ) from None
 
 
 def _require_flat(tables: Mapping[str, object], name: str) -> None:
-    """Raise LimitError for tables inside each other deeper than settings are."""
+    """Raise LimitError for tables nested too deeply."""
     level: list[Mapping[str, object]] = [tables]
     for _ in range(_DEEPEST):
         level = [value for table in level for value in table.values() if isinstance(value, Mapping)]
         if not level:
             return
-    raise LimitError(f'"{name}" has more than {_DEEPEST} tables inside each other')
+    raise LimitError(f'the tables of "{name}" are nested more than {_DEEPEST} deep')
 
 
 def _flat(tables: Mapping[str, object], above: str = "") -> list[tuple[str, object]]:
-    """The leaves of nested tables by dotted names."""
+    """Return the leaves of nested tables by dotted names."""
     return [
         leaf
         for name, value in tables.items()
@@ -89,33 +89,33 @@ def _flat(tables: Mapping[str, object], above: str = "") -> list[tuple[str, obje
 
 
 def refuse_unknown(given: Mapping[str, Given], known: Sequence[str], advice: str | None = None) -> None:
-    """Raise ArgumentError for the first of `given` that is not among `known`; it names those that are near."""
+    """Raise ArgumentError, with similar names, for the first of `given` that is not in `known`."""
     for name, value in given.items():
         inside = [each for each in known if each.startswith(f"{name}.")]
         if name not in known and inside:
             raise ArgumentError(
-                f'"{name}" is a section of settings, which {value.where} sets to {value.value!r:.40}',
-                given=[f"in it are: {list_names('', inside)}"],
+                f'"{name}" is a section, but {value.where} sets it to {value.value!r:.40}',
+                given=[f"settings in the section: {list_names('', inside)}"],
                 hint=f"--set {inside[0]}=VALUE",
             )
         if name not in known:
             raise ArgumentError(
-                f'there is no setting "{name}", which {value.where} gives',
-                given=[f"there are: {list_names(name, known)}" if known else "there are none"],
+                f'unknown setting "{name}" in {value.where}',
+                given=[f"settings: {list_names(name, known) if known else 'none'}"],
                 hint=did_you_mean(name, known) or _near_last(name, known) or advice,
             )
 
 
 def _near_last(name: str, known: Sequence[str]) -> str | None:
-    """The hint for a name whose last part is that of another, in another section or in none."""
+    """Return a hint for a name whose last part matches that of another setting."""
     same = [each for each in known if each.rpartition(".")[2] == name.rpartition(".")[2]]
     return f'did you mean "{same[0]}"?' if same else None
 
 
 def format_toml(values: Mapping[str, object]) -> str:
-    """Values by dotted names as a file of TOML, which `read_configuration` reads; None, which TOML has not, is left out.
+    """Format values with dotted names as a TOML file for `read_configuration`. None values are omitted, because TOML has no null.
 
-    Raises ArgumentError for a value that is neither a number, text, a path, nor a list of those.
+    Raises ArgumentError for a value that is not a number, text, a path, or a list of those.
     """
     sections: dict[str, list[str]] = {"": []}
     for name, value in values.items():
@@ -148,6 +148,6 @@ def _literal(name: str, value: object) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(_literal(name, item) for item in value)}]"
     raise ArgumentError(
-        f'the setting "{name}" is {value!r:.60}, which no file of settings holds',
-        hint="a number, text, a path, true or false, or a list of those",
+        f'the setting "{name}" is {value!r:.60}, which cannot be written to a TOML file',
+        hint="use a number, text, a path, true or false, or a list of those",
     )

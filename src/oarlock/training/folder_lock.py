@@ -1,4 +1,4 @@
-"""The lock of the folder of a run: one process trains in it, and one that writes its checkpoints may live a little longer."""
+"""The lock of a run folder: one process trains in it, and its checkpoint writer may live a little longer."""
 
 import os
 import time
@@ -17,27 +17,27 @@ except ImportError:  # Windows
 __all__ = ["LOCK", "FolderLock", "is_running", "wait_for_writer"]
 
 LOCK = "lock"
-_OPEN: set[str] = set()  # folders of runs of this process, which its lock would let in
-_PATIENCE = 60.0  # seconds, for the process of a trainer that was killed to write what it was asked for
+_OPEN: set[str] = set()  # locked by this process, which its own lock would not exclude
+_PATIENCE = 60.0  # seconds to wait for the checkpoint writer of a killed trainer
 
 
 class FolderLock:
-    """The lock of a folder, while it is taken: a byte of a file. Children do not inherit it, as they would a flock."""
+    """The lock of a run folder: a locked byte of a file. Unlike a flock, child processes do not inherit it."""
 
     def __init__(self, folder: Path):
         self._folder = folder
         self._file: IO[bytes] | None = None
 
     def take(self) -> None:
-        """Take the lock, and wait for the process that writes what a killed trainer has asked for.
+        """Take the lock, after waiting for the checkpoint writer of a killed trainer.
 
-        Raises WriteError, OSError, and FormatError where the lock is no file.
+        Raises WriteError, OSError, or FormatError if the lock is not a regular file.
         """
         name = str(self._folder.resolve())
         try:
             if name in _OPEN:
                 raise BlockingIOError
-            self._file = os.fdopen(open_to_lock(self._folder / LOCK), "ab")  # it is locked until the run ends
+            self._file = os.fdopen(open_to_lock(self._folder / LOCK), "ab")  # kept open until the run ends
             if fcntl is not None:
                 fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, LOCKED_BY_TRAINER)
                 _wait_for_writer(self._file, fcntl.LOCK_EX)
@@ -48,12 +48,12 @@ class FolderLock:
                 self._file = None
             if isinstance(error, BlockingIOError):
                 raise WriteError(
-                    f'"{self._folder}" belongs to a run that another process has not ended', hint="another folder, or wait for it"
+                    f'"{self._folder}" is in use by a run of another process', hint="use another folder, or wait until that run ends"
                 ) from None
             raise
 
-    def give_back(self) -> None:
-        """Let others have it."""
+    def release(self) -> None:
+        """Release the lock."""
         if self._file is not None:
             _OPEN.discard(str(self._folder.resolve()))
             self._file.close()
@@ -61,7 +61,7 @@ class FolderLock:
 
 
 def _wait_for_writer(file: IO[bytes], kind: int) -> None:
-    """Wait until no process writes checkpoints there. Raises BlockingIOError where that takes too long."""
+    """Wait until no process writes checkpoints in the folder. Raises BlockingIOError after a timeout."""
     assert fcntl is not None
     until = time.monotonic() + _PATIENCE
     while True:
@@ -76,9 +76,9 @@ def _wait_for_writer(file: IO[bytes], kind: int) -> None:
 
 
 def wait_for_writer(folder: Path) -> None:
-    """Wait until the process of a trainer that was killed has ended, in a folder that another process of ours has the lock of.
+    """Wait for the checkpoint writer of a killed trainer, in a folder that another worker has locked.
 
-    Raises WriteError where that takes too long.
+    Raises WriteError after a timeout.
     """
     if fcntl is None or str(folder.resolve()) in _OPEN or not (folder / LOCK).exists():
         return
@@ -86,19 +86,21 @@ def wait_for_writer(folder: Path) -> None:
         with os.fdopen(open_file(folder / LOCK, follow=False)[0], "rb") as file:
             _wait_for_writer(file, fcntl.LOCK_SH)
     except BlockingIOError:
-        raise WriteError(f'"{folder}" belongs to a run that another process has not ended', hint="another folder, or wait for it") from None
+        raise WriteError(
+            f'"{folder}" is in use by a run of another process', hint="use another folder, or wait until that run ends"
+        ) from None
 
 
 def is_running(folder: Path) -> bool:
-    """Whether a process trains the run in a folder now, or writes a checkpoint of it; False where the system has no locks."""
+    """Return whether a process is training in a folder or writing a checkpoint; False if the system has no locks."""
     if str(folder.resolve()) in _OPEN:
-        return True  # whose lock would be given up by this process as soon as it closed another descriptor of the file
+        return True  # opening and closing the file here would release this process's own lock
     try:
         with os.fdopen(open_file(folder / LOCK, follow=False)[0], "rb") as lock:
             if fcntl is not None:
                 fcntl.lockf(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except (OSError, OarlockError):  # a lock that is no file, say: nobody trains there
+    except (OSError, OarlockError):  # such as a lock that is not a regular file
         return False
     return False

@@ -1,4 +1,4 @@
-"""The command that runs a script: what it gives to `ol.settings` and `ol.train` there, and what it learns of them."""
+"""The command that runs a script: its values for `ol.settings` and `ol.train`, and their results."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -17,17 +17,17 @@ __all__ = ["PASSED", "Invocation", "current_invocation"]
 Shown = Literal["live", "plain", "quiet"]
 _SECTION = "train"
 _OPTION_NAMES = tuple(f"{_SECTION}.{name}" for name in OPTIONS)
-PASSED = ("epochs", "steps", "seed")  # to a script that trains by itself, as its own arguments
-_NOT_KEPT = ("run", "steps")  # a run that goes on is in its folder, and goes on to its end
+PASSED = ("epochs", "steps", "seed")  # passed as arguments to a script that calls `ol.train`
+_NOT_KEPT = ("run", "steps")  # a resumed run uses its own folder, and trains to its end
 
 
 class Invocation:
-    """A command, from its start to its end: a context manager, inside which it is the one in use.
+    """A command while it runs: a context manager that makes it the current invocation.
 
-    `command` are its words, `given` settings by dotted names, `asked` options of the command line, `progress` how progress is shown, None
-    as the output tells. `is_script` says whether a script runs; what that declares is in `settings`, `trains` tells whether it called
-    `ol.train`, and `folder` where its run is kept. `on_declared` is called when the script has declared settings; `on_result` is given
-    what is trained, before the run says how it goes on.
+    `command`: its words. `given`: settings by dotted names. `asked`: options of the command line. `progress`: the progress display, or
+    None to choose by the output. `is_script`: a script is running. `settings`: the settings declared by the script. `trains`: whether the
+    script called `ol.train`. `folder`: its run folder. `on_declared` is called after the script declared settings; `on_result` receives
+    the training result before the command to resume is printed.
     """
 
     def __init__(
@@ -55,9 +55,10 @@ class Invocation:
         _in_use.remove(self)
 
     def declare(self, declared: Mapping[str, Setting]) -> dict[str, object]:
-        """The values of the settings that a script declares. Raises ArgumentError for one given that is not there, or not of its type.
+        """Return the values of the settings that a script declares.
 
-        An option such as `--epochs` is that of a setting `train.epochs`, or `epochs`, where the script declares one.
+        If the script declares a setting `train.epochs` or `epochs`, the option `--epochs` sets it. Raises ArgumentError for an unknown
+        setting or a value of the wrong type.
         """
         options = _OPTION_NAMES if self.command else ()
         theirs = {name: given for name, given in self.given.items() if name in declared or name not in options}
@@ -69,26 +70,29 @@ class Invocation:
         refuse_unknown(theirs, [*declared, *options])
         values = {name: setting.default for name, setting in declared.items()}
         values |= {name: convert(name, declared[name], given) for name, given in theirs.items()}
-        format_toml(values)  # which refuses what no file holds
-        self.settings = {**(self.settings if self.command else {}), **values}  # those of the script that declared last, without a command
+        format_toml(values)  # raises if a value cannot be stored
+        self.settings = {**(self.settings if self.command else {}), **values}  # without a command, only the latest declaration counts
         self.on_declared()
         return values
 
     def has(self, option: str) -> bool:
-        """Whether the command has an option: on its line or in its section, and not as a setting of the script's own."""
+        """Return whether the command sets an option, on its command line or in its section; a setting of the script does not count."""
         dotted = f"{_SECTION}.{option}"
         return option in self.asked or (dotted in self.given and dotted not in self.settings)
 
     def options(self) -> TrainOptions:
-        """The options of the command: those of its line, else of its section. Raises ArgumentError for a setting that nothing declares."""
+        """Return the options of the command line and, if absent there, of its section. Raises ArgumentError for an undeclared setting."""
         left = {name: given for name, given in self.given.items() if name not in self.settings}
         known = declared_by(TrainOptions(), f"{_SECTION}.")
-        refuse_unknown(left, list(known), "ol.settings(...) in the script declares settings of its own")
+        refuse_unknown(left, list(known), "declare custom settings with ol.settings(...) in the script")
         values = {name.partition(".")[2]: convert(name, known[name], given) for name, given in left.items()}
         return TrainOptions(**{**values, **self.asked})  # type: ignore[arg-type]
 
     def run_of(self, run: Run | str | os.PathLike[str] | None) -> Run | str | os.PathLike[str] | None:
-        """The folder of a call of `ol.train`: its own, or else that of the command. Raises ArgumentError where the command is to train."""
+        """Return the run folder for a call of `ol.train`: the given one, or that of the command.
+
+        Raises ArgumentError if the command has options that the script must set itself.
+        """
         if not self.is_script:
             return run
         self.trains = True
@@ -97,23 +101,21 @@ class Invocation:
         refused = [name for name in options.given if name not in ("run", "save_every", *passed)]
         if refused:
             raise ArgumentError(
-                f"{_option(refused[0])} is for a saved program, or for a script that makes a model and leaves training to the command; "
-                "this one trains by itself",
-                hint="ol.settings(...) in the script, and --set NAME=VALUE, change what it trains with",
+                f"{_option(refused[0])} needs a saved program, or a script that defines a model without training it; "
+                "this script calls ol.train",
+                hint="declare ol.settings(...) in the script, and change them with --set NAME=VALUE",
             )
         own = None if run is None else Path(run.folder if isinstance(run, Run) else run)
         if own is not None and ((options.run or own).resolve() != own.resolve() or options.save_every is not None):
-            raise ArgumentError(
-                f'--{"run" if options.run else "save-every"} is given, and the script names the folder of its run itself: "{own}"'
-            )
+            raise ArgumentError(f'--{"run" if options.run else "save-every"} conflicts with the run folder that the script sets: "{own}"')
         if options.run is None and options.save_every is not None:
-            raise ArgumentError("--save-every is for a run in a folder", hint="--run runs/one")
+            raise ArgumentError("--save-every needs a run folder", hint="--run runs/one")
         self.folder = own or options.run
         return run if options.run is None or own is not None else Run(options.run, options.save_every)
 
     @property
     def in_effect(self) -> dict[str, object]:
-        """All settings and options by dotted names, as a new run begins with them."""
+        """All settings and options by dotted names, for a new run."""
         dropped = (*_NOT_KEPT, *PASSED) if self.is_script else _NOT_KEPT
         given = self.options().given if self.command else {}
         options = {f"{_SECTION}.{name}": value for name, value in given.items() if name not in dropped}
@@ -124,9 +126,9 @@ def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-_in_use = [Invocation()]  # the first one is that of a script which Python runs
+_in_use = [Invocation()]  # the first one is for scripts that Python runs directly
 
 
 def current_invocation() -> Invocation:
-    """The one in use."""
+    """Return the current invocation."""
     return _in_use[-1]

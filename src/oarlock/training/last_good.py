@@ -20,7 +20,7 @@ from oarlock.training.batches import Batch
 from oarlock.training.metrics import Means
 from oarlock.training.state_copy import StateCopy
 
-__all__ = ["LastGood", "Return"]
+__all__ = ["LastGood", "Rollback"]
 
 _STEPS = 50  # the least between two checks of the parameters, which read all of them
 _SHARE = 0.01  # the largest share of time for checks and copies: large sparse tables are checked less often
@@ -28,7 +28,7 @@ _MOST_BYTES = 2**26  # the largest size of the batches that are kept between che
 
 
 @dataclass(frozen=True)
-class Return:
+class Rollback:
     """The outcome of a rollback: the error to raise, the sums of the current epoch, and whether the run is within an epoch."""
 
     error: NotFiniteError
@@ -96,20 +96,20 @@ class LastGood:
         self._since.clear()
         return True
 
-    def go_back(self, run: Callable[[Batch], Sequence[object]]) -> Return:
+    def roll_back(self, run: Callable[[Batch], Sequence[object]]) -> Rollback:
         """Restore the state before the first bad step. `run` computes the targets of a step."""
         since, self._since = self._since, []
         found = self._replay(since, run)
         if found is None:  # results differ: a callback has changed the state, or kernels are not deterministic
             self._copy.restore()
-            return self._return(self._unrepeated(*since[-1], steps=len(since)), self._start.copy(), self._start.rows > 0)
+            return self._rollback(self._unrepeated(*since[-1], steps=len(since)), self._start.copy(), self._start.rows > 0)
         bad, parameters = found
         self._copy.restore()
         means = self._start.copy()
         for batch, _ in since[:bad]:
             self._count(means, batch, run(batch))
         batch, numbers = since[bad]
-        return self._return(self._error(batch, numbers, parameters), means, batch.number > 0)
+        return self._rollback(self._error(batch, numbers, parameters), means, batch.number > 0)
 
     def _replay(
         self, since: Sequence[tuple[Batch, dict[str, float]]], run: Callable[[Batch], Sequence[object]]
@@ -138,9 +138,9 @@ class LastGood:
         assert self._means is not None
         return self._means
 
-    def _return(self, error: NotFiniteError, means: Means, in_middle: bool) -> Return:
+    def _rollback(self, error: NotFiniteError, means: Means, in_middle: bool) -> Rollback:
         self._means = None
-        return Return(error, means, in_middle)
+        return Rollback(error, means, in_middle)
 
     def _unrepeated(self, batch: Batch, numbers: Mapping[str, float], *, steps: int) -> NotFiniteError:
         step = int(self._scope[COUNTER])  # type: ignore[call-overload]

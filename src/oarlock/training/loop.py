@@ -24,7 +24,7 @@ from oarlock.training.early_stopping import EarlyStopping
 from oarlock.training.interruption import Interrupted, Stopping
 from oarlock.training.last_good import LastGood
 from oarlock.training.loggers.isolation import Loggers
-from oarlock.training.metrics import LossWatch, Means, leave, metrics_in, taken_up
+from oarlock.training.metrics import LossWatch, Means, metrics_in, store_means, take_means
 from oarlock.training.progress import Display
 from oarlock.training.records import EpochRecord, TrainingResult, ValidationRecord
 from oarlock.training.replay import Replay, one_epoch
@@ -59,7 +59,7 @@ class Loop:
     def __post_init__(self) -> None:
         steps = int(self.scope[COUNTER])  # type: ignore[call-overload]
         self.result = TrainingResult(self.program, self.scope, steps=steps)
-        self.means = taken_up(self.program, self.scope, steps)
+        self.means = take_means(self.program, self.scope, steps)
         self.metrics = metrics_in(self.program)
         self.has_metrics = any(op.role is Role.MEASURE for op in self.program.main.tail)
         self.loss = LossWatch(self.program, self.scope)
@@ -85,7 +85,7 @@ class Loop:
         epochs = history[-1].epoch if history else 0
         return {"status": status, "steps": self.result.steps, "epochs": epochs, **measured}
 
-    def go_on(self, saved: SavedState | None) -> None:
+    def restore_progress(self, saved: SavedState | None) -> None:
         """Restore the metrics recorded in a checkpoint."""
         if saved is not None:
             self.result.history, self.result.validations = list(saved.history), list(saved.validations)
@@ -161,7 +161,7 @@ class Loop:
                 finally:
                     self._save()
                     if self.in_middle:
-                        leave(self.means, self.program, self.scope, result.steps)
+                        store_means(self.means, self.program, self.scope, result.steps)
                     display.stop()
                 if is_over:
                     self.best.restore()
@@ -226,12 +226,12 @@ class Loop:
         """Raise NotFiniteError if a step was bad, after restoring the state before it."""
         if self.last_good is None or isinstance(cause, NotFiniteError) or self.last_good.is_sound():
             return
-        back = self.last_good.go_back(self._compute)
+        rollback = self.last_good.roll_back(self._compute)
         self.ends_together = True
-        self.means, self.in_middle, self.is_recorded = back.means, back.in_middle, True
+        self.means, self.in_middle, self.is_recorded = rollback.means, rollback.in_middle, True
         self.result.steps = int(self.scope[COUNTER])  # type: ignore[call-overload]
-        back.error.result = self.result
-        raise back.error from cause
+        rollback.error.result = self.result
+        raise rollback.error from cause
 
     def _compute(self, batch: Batch) -> Values:
         """Return the values of the targets on a batch.

@@ -1,4 +1,4 @@
-"""The log of a run, `metrics.jsonl`: what was measured at each step and in each epoch, and when it was begun and gone on with."""
+"""The log of a run, `metrics.jsonl`: the metrics of each step and epoch, and the times of starting and resuming."""
 
 import json
 import math
@@ -19,18 +19,18 @@ __all__ = ["LOG", "MetricLog", "Session", "lines_of", "read_log", "require_logga
 
 _LARGEST = 4 * 2**30  # bytes of a log
 _LONGEST = 2**16  # bytes of a line
-_SKIPPED = 2**10  # times as many, of a line that is skipped: the file is no log, or a hole without end
+_SKIPPED = 2**10  # the largest line to skip, in units of _LONGEST: a longer one means that the file is not a log
 _LABELS = 200  # of a run
 _LATEST = 1e12  # seconds since 1970
-_NAMES = {"step", "epoch", "rows", "time"}  # of a line about a step, which are no measures
+_NAMES = {"step", "epoch", "rows", "time"}  # keys of the line of a step that are not metrics
 LOG = "metrics.jsonl"
-_LONGEST_REASON = 300  # letters
-_KINDS = {"training", "validation", "environment", "ended", "failed"}  # names that say what another line is about
+_LONGEST_REASON = 300  # characters
+_KINDS = {"training", "validation", "environment", "ended", "failed"}  # keys that identify other kinds of lines
 
 
 @dataclass(frozen=True)
 class Session:
-    """A stretch of a run, from when it was begun or gone on with: after which step, when, for how many epochs, and on which machine."""
+    """A session of a run, from starting or resuming: the step before it, its time, its number of epochs, and the machine."""
 
     step: int
     time: float | None
@@ -40,11 +40,11 @@ class Session:
 
 @dataclass
 class MetricLog:
-    """The content of a log, its newest word for each step. `skipped` lines cannot be read, one cut short at the end left out.
+    """The contents of a log, with the newest entry for each step.
 
-    `steps`, `rows` and `times` belong together, float64[n]: times are seconds since 1970, NaN in logs that do not say them.
-    `measured` holds the steps and the values of each measure by its label, each float64 of one length. `failed` says why the run stopped by
-    itself, if it did so and has not gone on.
+    `steps`, `rows` and `times` are parallel arrays, float64[n]; times are seconds since 1970, NaN if the log has none. `measured` maps the
+    label of each metric to its steps and values, float64 arrays of equal length. `failed` is the reason why the run stopped by itself,
+    empty if it did not or was resumed. `skipped` counts unreadable lines, except for a truncated last line.
     """
 
     steps: numpy.ndarray
@@ -61,13 +61,13 @@ class MetricLog:
 
     @property
     def last_step(self) -> int:
-        """The last step that was logged, 0 without one."""
+        """The last logged step, 0 if there is none."""
         last = self.epochs[-1].step if self.epochs else 0
         return max(last, int(self.steps[-1]) if len(self.steps) else 0)
 
     @property
     def durations(self) -> numpy.ndarray:
-        """Seconds from the end of a step to that of the next, float64[n]: of two in a row, with no epoch's end or new start between."""
+        """Seconds between the ends of consecutive steps, float64[n], omitting steps that follow the end of an epoch or a resumption."""
         breaks = {record.step for record in (*self.epochs, *self.validations, *self.sessions)}
         if len(self.steps) < 2:
             return numpy.empty(0)
@@ -77,7 +77,7 @@ class MetricLog:
 
     @property
     def seconds(self) -> float | None:
-        """How long the run took in all, its stops left out; None for a log that does not say times."""
+        """The total duration of the run without interruptions, in seconds; None if the log has no times."""
         total, known = 0.0, False
         ends = [*(float(session.step) for session in self.sessions[1:]), math.inf]
         for session, end in zip(self.sessions, ends, strict=False):
@@ -91,16 +91,16 @@ class MetricLog:
 
 
 def require_loggable(labels: Iterable[str]) -> None:
-    """Raise ArgumentError for the label of a measure that lines of a log have for something else."""
+    """Raise ArgumentError for a metric label that is reserved in the log."""
     for label in labels:
         if label in _NAMES | _KINDS:
-            raise ArgumentError(f'show: "{label}" is what the log of a run calls something else; give the variable another label')
+            raise ArgumentError(f'show: the label "{label}" is reserved in the log of a run; use another one')
 
 
 def read_log(path: Path, *, untrusted: bool = False, follow: bool = True) -> MetricLog:
-    """Read a log line by line; an empty one where there is none. With `follow=False` it must not be a symbolic link.
+    """Read a log line by line; return an empty one if there is no file. With `follow=False` it must not be a symbolic link.
 
-    Raises LimitError, ReadError, and FormatError for what is no file.
+    Raises LimitError, ReadError, or FormatError if it is not a regular file.
     """
     reader = _Reader()
     if os.path.lexists(path):
@@ -110,20 +110,20 @@ def read_log(path: Path, *, untrusted: bool = False, follow: bool = True) -> Met
 
 
 def lines_of(path: Path, *, untrusted: bool = False, follow: bool = True) -> Iterator[tuple[bytes, bool]]:
-    """The lines of a log, and whether each is whole: not too long, and not truncated.
+    """Yield the lines of a log, each with whether it is complete: neither too long nor truncated.
 
-    Raises FormatError for what is no file or a link, ReadError, and LimitError for a file or a line that is much too long.
+    Raises FormatError if it is a link or not a regular file, ReadError, or LimitError if the file or a line is far too long.
     """
     descriptor, status = open_file(path, untrusted=untrusted, follow=follow)
     with open(descriptor, "rb") as file:
         if status.st_size > _LARGEST:
-            raise LimitError(f'"{path}" has {status.st_size:,} bytes, where {_LARGEST:,} are allowed')
-        is_inside, skipped = False, 0  # of a line that is too long
+            raise LimitError(f'"{path}" has {status.st_size:,} bytes, more than the limit of {_LARGEST:,}')
+        is_inside, skipped = False, 0  # state of an overlong line
         while piece := file.readline(_LONGEST):
             is_end = piece.endswith(b"\n")
             skipped = skipped + 1 if is_inside else 0
             if skipped > _SKIPPED:
-                raise LimitError(f'"{path}" has a line of more than {_SKIPPED * _LONGEST:,} bytes, so it is no log')
+                raise LimitError(f'"{path}" has a line of more than {_SKIPPED * _LONGEST:,} bytes, so it is not a log')
             if not is_inside and (is_end or len(piece) < _LONGEST):
                 yield piece, True
             elif not is_inside:
@@ -132,7 +132,7 @@ def lines_of(path: Path, *, untrusted: bool = False, follow: bool = True) -> Ite
 
 
 class _Reader:
-    """Lines, as they are gathered."""
+    """The entries of a log while it is read."""
 
     def __init__(self) -> None:
         self.steps, self.rows, self.times = array("d"), array("d"), array("d")
@@ -161,12 +161,12 @@ class _Reader:
         self._sort(entry, step)
 
     def _sort(self, entry: dict[str, Any], step: int) -> None:
-        """Put an entry where it belongs."""
+        """Store an entry by its kind."""
         time = _number(entry.get("time"))
         time = time if time is not None and abs(time) < _LATEST else None
         if "environment" in entry:
-            told = entry["environment"] if isinstance(entry["environment"], dict) else {}
-            environment = {str(name): str(value)[:200] for name, value in list(told.items())[:50]}
+            facts = entry["environment"] if isinstance(entry["environment"], dict) else {}
+            environment = {str(name): str(value)[:200] for name, value in list(facts.items())[:50]}
             epochs = entry.get("epochs")
             self.sessions.append(Session(step, time, epochs if type(epochs) is int and 0 <= epochs < 2**32 else None, environment))
             self.is_ended, self.failed = False, ""
@@ -195,10 +195,10 @@ class _Reader:
                 values.append(value)
 
     def _know(self, labels: Collection[str]) -> None:
-        """Count labels. Raises LimitError where there are too many."""
+        """Count the labels of metrics. Raises LimitError if there are too many."""
         self.labels.update(labels)
         if len(self.labels) > _LABELS:
-            raise LimitError(f"a run has more than {_LABELS} measures")
+            raise LimitError(f"a run has more than {_LABELS} metrics")
 
     def log(self) -> MetricLog:
         steps, rows, times = (numpy.array(column) for column in (self.steps, self.rows, self.times))
@@ -216,19 +216,19 @@ class _Reader:
 
 
 def _newest(steps: numpy.ndarray) -> numpy.ndarray:
-    """The places of the last entry for each step, in the order of the steps: int64[n]."""
+    """Return the indices of the last entry for each step, ordered by step: int64[n]."""
     _, last = numpy.unique(steps[::-1], return_index=True)
     return len(steps) - 1 - last
 
 
 def _numbers(entry: object) -> dict[str, float]:
-    """The numbers by their labels; nothing of what is no dict."""
+    """Return the numbers in a dict by label; empty for other types."""
     found = {str(label)[:200]: _number(value) for label, value in entry.items()} if isinstance(entry, dict) else {}
     return {label: value for label, value in found.items() if value is not None}
 
 
 def _number(value: object) -> float | None:
-    """A number as a float, NaN and infinities too; None for anything else."""
+    """Return a number as a float, NaN and infinities included; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

@@ -1,4 +1,4 @@
-"""The log of a run while it is written: a line of JSON for each step, for the end of an epoch, and for how the run began and ended."""
+"""Writing the log of a run: one line of JSON for each step, each epoch, and the start and end of the run."""
 
 import contextlib
 import json
@@ -16,27 +16,27 @@ from oarlock.training.metric_log import lines_of
 
 __all__ = ["MetricLogWriter"]
 
-_AT_ONCE = 64  # steps that are written by one call
+_AT_ONCE = 64  # steps per write
 
 
 class MetricLogWriter:
-    """Writes the log at a path, once it has begun. Where the system refuses a line, that is warned of, and no more are written."""
+    """The writer of a log, after `begin`. If the system refuses a line, it warns and stops writing."""
 
     def __init__(self, path: Path):
         self._path = path
         self._file: IO[str] | None = None
         self._labels: tuple[str, ...] = ()
-        self._pattern = _pattern(())  # of a line with these labels
-        self._steps: list[tuple[Any, ...]] = []  # the numbers of steps with these labels that are noted, and not written yet
+        self._pattern = _pattern(())  # the format of a line with these labels
+        self._steps: list[tuple[Any, ...]] = []  # the numbers of buffered steps with these labels
 
     def begin(self, steps: int) -> None:
-        """Truncate what was measured after `steps`, and continue there. Raises WriteError, and what reading a log raises."""
+        """Discard metrics logged after `steps`, and continue there. Raises WriteError, and the errors of reading a log."""
         lines = lines_of(self._path) if os.path.lexists(self._path) else ()
         write_file(self._path, b"".join(line.rstrip(b"\n") + b"\n" for line, is_whole in lines if is_whole and _step_of(line) <= steps))
-        self._file = open(self._path, "a", encoding="utf-8")  # noqa: SIM115  it is written until the run ends
+        self._file = open(self._path, "a", encoding="utf-8")  # noqa: SIM115  kept open until the run ends
 
     def step(self, step: int, epoch: int, rows: int, values: Mapping[str, float]) -> None:
-        """Log a step. It is noted here, and spelled with others: a step may take no longer than that."""
+        """Log a step. It is only buffered here, because a step may take no longer than that."""
         labels = tuple(values)
         if labels != self._labels:
             self._write_steps()
@@ -46,12 +46,12 @@ class MetricLogWriter:
             self._write_steps()
 
     def write(self, entry: Mapping[str, Any]) -> None:
-        """Log anything else, with the time."""
+        """Log any other entry, with the time."""
         self._write_steps()
         self._write_line(json.dumps({**entry, "time": round(time.time(), 6)}))
 
     def flush(self) -> None:
-        """Let who looks at the log see all of it."""
+        """Write all buffered entries, for readers of the log."""
         self._write_steps()
         if self._file is not None:
             with contextlib.suppress(OSError, ValueError):
@@ -63,8 +63,9 @@ class MetricLogWriter:
             self._file.close()
 
     def _write_steps(self) -> None:
-        """Write the steps that were noted: by one pattern, in less than half the time of the encoder of JSON. That is asked where a number
-        is not finite.
+        """Write the buffered steps.
+
+        Finite numbers are formatted with a pattern, in less than half the time of the JSON encoder.
         """
         steps, self._steps = self._steps, []
         if not steps:
@@ -82,18 +83,18 @@ class MetricLogWriter:
             try:
                 self._file.write(line + "\n")
             except OSError as error:
-                warnings.warn(f'"{self._path}" cannot be written: {error.strerror}. The run goes on', RuntimeWarning, stacklevel=2)
+                warnings.warn(f'"{self._path}" cannot be written: {error.strerror}. Training continues', RuntimeWarning, stacklevel=2)
                 self._file = None
 
 
 def _pattern(labels: Sequence[str]) -> str:
-    """The line of a step in the log, as JSON, for `%`: it has the step, the epoch, the rows, a number for each label, and the time."""
+    """Return the JSON line of a step as a `%` format: step, epoch, rows, a number for each label, and the time."""
     spelled = "".join([f"{json.dumps(label).replace('%', '%%')}: %r, " for label in labels])
     return f'{{"step": %d, "epoch": %d, "rows": %d, {spelled}"time": %.6f}}'
 
 
 def _step_of(line: bytes) -> float:
-    """The step of a line of the log; infinite for one that was truncated."""
+    """Return the step of a line of the log; infinity for a truncated one."""
     try:
         return float(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError):

@@ -18,7 +18,7 @@ from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.value import to_numpy
 
-__all__ = ["LossWatch", "Means", "leave", "metrics_in", "taken_up", "without_means"]
+__all__ = ["LossWatch", "Means", "metrics_in", "store_means", "take_means", "without_means"]
 
 _SUMS = "@EPOCH"  # a run stopped within an epoch: the step, the rows of the epoch so far, and the sum of each target over them
 
@@ -74,7 +74,7 @@ def _mean(value: object) -> float:
     return float(numpy.mean(to_numpy(value) if isinstance(value, torch.Tensor) else value))  # type: ignore[call-overload]
 
 
-def leave(means: Means, program: Program, scope: Scope, steps: int) -> None:
+def store_means(means: Means, program: Program, scope: Scope, steps: int) -> None:
     """Store the means of an unfinished epoch in `program` and `scope`, after `steps`, so that a resumed run can continue them."""
     sums = torch.tensor([steps, means.rows, *means.totals.values()], dtype=torch.float64)
     found = program.main.find_var(_SUMS)
@@ -91,7 +91,7 @@ def without_means(program: Program) -> Program:
     return copied
 
 
-def taken_up(program: Program, scope: Scope, steps: int) -> Means:
+def take_means(program: Program, scope: Scope, steps: int) -> Means:
     """Return the means that a run stored after `steps` steps, and remove them from program and scope. Empty if there are none."""
     means = Means(metrics_in(program))
     found = scope.find_local_var(_SUMS)

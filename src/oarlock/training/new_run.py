@@ -16,7 +16,7 @@ from oarlock.runtime.executor import require_backend
 from oarlock.runtime.initialization import init
 from oarlock.runtime.scope import Scope
 
-__all__ = ["MOST", "NewRun", "chosen", "driven", "new_run", "training_program"]
+__all__ = ["MOST", "NewRun", "backend_setting", "new_run", "training_program", "training_settings"]
 
 MOST = 2**32 - 1
 """The largest number of rows or epochs that a program file can store."""
@@ -33,7 +33,7 @@ def new_run(
     cost: Var, *, optimizer: Optimizer | None, show: Mapping[str, Var], batch_size: int | None, epochs: int | None, backend: str | None
 ) -> NewRun:
     """Return the run that `train` creates from these arguments. Raises ArgumentError, ProgramError or GradientError."""
-    drive, scope = driven(batch_size, epochs, backend), Scope()
+    drive, scope = training_settings(batch_size, epochs, backend), Scope()
     require_backend(drive.backend)
     program = training_program(cost, optimizer, show, drive.batch_size)
     program.training = drive
@@ -41,13 +41,13 @@ def new_run(
     return NewRun(program, scope)
 
 
-def driven(batch_size: int | None, epochs: int | None, backend: str | None) -> Training:
+def training_settings(batch_size: int | None, epochs: int | None, backend: str | None) -> Training:
     """Return the training settings of a new run. Raises ArgumentError."""
     rows = require_count("batch_size", 32 if batch_size is None else batch_size, most=MOST)
-    return Training(rows, 1 if epochs is None else require_count("epochs", epochs, most=MOST), chosen(backend))
+    return Training(rows, 1 if epochs is None else require_count("epochs", epochs, most=MOST), backend_setting(backend))
 
 
-def chosen(backend: str | None) -> str | None:
+def backend_setting(backend: str | None) -> str | None:
     """Return the backend setting for an argument; "none" means no backend."""
     return None if backend == "none" else backend
 

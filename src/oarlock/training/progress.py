@@ -1,4 +1,4 @@
-"""The progress of a training run: a live display on a terminal, a line per epoch elsewhere."""
+"""Progress displays: a live bar in a terminal, one line per epoch elsewhere."""
 
 import contextlib
 import shlex
@@ -13,33 +13,33 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from oarlock.errors import NotFiniteError
 from oarlock.training.metrics import Means
 
-_BETWEEN = 0.1  # seconds: a bar that moves more often takes its time from short steps
+_BETWEEN = 0.1  # seconds between updates of the bar, which would otherwise slow down short steps
 
-__all__ = ["Display", "LiveDisplay", "PlainDisplay", "SilentDisplay", "announced", "format_metrics", "select_display"]
+__all__ = ["Display", "LiveDisplay", "PlainDisplay", "SilentDisplay", "format_metrics", "report_run_folder", "select_display"]
 
 
 class Display(Protocol):
-    """Hears of every step and of every epoch."""
+    """The interface of progress displays."""
 
     def start(self, *, done: int, total: int | None, epochs: int, unit: str) -> None:
-        """`done` of `total` steps are behind us already; None where nobody knows how many there are."""
+        """Start, with `done` of `total` steps already finished; `total` is None if unknown."""
         ...
 
     def step(self, *, epoch: int, rows: int, means: Means) -> None:
-        """A step of `rows` rows is done; `epoch` counts from 1, `means` are those of the epoch so far."""
+        """Report a step of `rows` rows. `epoch` counts from 1, `means` are the means of the epoch so far."""
         ...
 
     def epoch(self, *, epoch: int, metrics: dict[str, float]) -> None:
-        """An epoch is done; `metrics` hold validation too."""
+        """Report a finished epoch. `metrics` include validation."""
         ...
 
     def stop(self) -> None:
-        """No more is to come."""
+        """End the display."""
         ...
 
 
 def select_display(console: Console | None = None, *, kind: Literal["live", "plain", "quiet"] | None = None) -> "Display":
-    """The display of a kind; or else a live one where the output is a terminal, plain lines elsewhere."""
+    """Return a display of the given kind or, by default, a live one in a terminal and plain lines elsewhere."""
     console = console or Console()
     if kind == "quiet":
         return SilentDisplay()
@@ -47,9 +47,10 @@ def select_display(console: Console | None = None, *, kind: Literal["live", "pla
 
 
 @contextlib.contextmanager
-def announced(folder: Path, display: "Display", is_over: Callable[[], bool], *, predicts: bool) -> Iterator[None]:
-    """Say first where a run is kept, and last how it goes on, if it does, or what it is good for; after an interrupt or an error in a note,
-    printed below it. Of a run that `predicts`, there is a program that does.
+def report_run_folder(folder: Path, display: "Display", is_finished: Callable[[], bool], *, predicts: bool) -> Iterator[None]:
+    """Print the run folder before training and the next command (`resume`, or `evaluate`, `report`, `infer`) after it.
+
+    On an interrupt or error, the command is attached to the exception as a note. `predicts`: the run has a prediction program.
     """
     name = shlex.quote(str(folder))
     following = f"oarlock resume {name}"
@@ -58,26 +59,26 @@ def announced(folder: Path, display: "Display", is_over: Callable[[], bool], *, 
         console.print(f"run {folder}", highlight=False, markup=False, soft_wrap=True)
     try:
         yield
-    except NotFiniteError:  # to go on would end so again
+    except NotFiniteError:  # resuming would fail again
         raise
     except BaseException as error:
         error.add_note(f"Next: {following}")
         raise
     if console is not None:
         predicting = f", oarlock infer {name} --data DATA" if predicts else ""
-        over = f"oarlock evaluate {name}, oarlock report {name}{predicting}; {following} --epochs N trains on, up to N in all"
-        console.print(f"Next: {over if is_over() else following}", highlight=False, markup=False, soft_wrap=True)
+        over = f"oarlock evaluate {name}, oarlock report {name}{predicting}; {following} --epochs N trains up to N epochs in total"
+        console.print(f"Next: {over if is_finished() else following}", highlight=False, markup=False, soft_wrap=True)
 
 
 def format_metrics(metrics: dict[str, float]) -> str:
-    """`loss 0.1234  accuracy 97.5 %`: shares of rows are printed in per cent."""
+    """Format metrics as `loss 0.1234  accuracy 97.5 %`: accuracies are printed in percent."""
     return "  ".join(
         f"{name} {value * 100:.1f} %" if name.rpartition(" ")[2] == "accuracy" else f"{name} {value:.4f}" for name, value in metrics.items()
     )
 
 
 class _Clock:
-    """Rows per second, and the time left, of the steps since it was started."""
+    """A clock that measures rows per second and the remaining time since its start."""
 
     def __init__(self, remaining: int | None):
         self.remaining = remaining
@@ -96,7 +97,7 @@ class _Clock:
 
     @property
     def left(self) -> float | None:
-        """Seconds, if the number of steps is known."""
+        """The remaining seconds, if the number of steps is known."""
         if self.remaining is None:
             return None
         taken = time.perf_counter() - self.started
@@ -104,7 +105,7 @@ class _Clock:
 
 
 class LiveDisplay:
-    """One bar that moves; each epoch leaves a line above it."""
+    """A live progress bar; each epoch prints a line above it."""
 
     def __init__(self, console: Console):
         self.console = console
@@ -122,7 +123,7 @@ class LiveDisplay:
         self.unit = unit
         self.clock = _Clock(None if total is None else total - done)
         self.task = self.progress.add_task("", total=total, completed=done, epoch=1, epochs=epochs, metrics="", rate="")
-        self.undrawn, self.due = 0, float("-inf")  # steps that the bar does not show yet, and when it moves again
+        self.undrawn, self.due = 0, float("-inf")  # steps not yet shown, and the time of the next update
         self.progress.start()
 
     def step(self, *, epoch: int, rows: int, means: Means) -> None:
@@ -141,7 +142,7 @@ class LiveDisplay:
         self.progress.stop()
 
     def _draw(self) -> None:
-        """Show the steps since the bar moved."""
+        """Show the steps since the last update."""
         if self.undrawn:
             epoch, means = self.shown
             rate = f"{self.clock.rate:,.0f} {self.unit}/s"
@@ -150,7 +151,7 @@ class LiveDisplay:
 
 
 class PlainDisplay:
-    """A line per epoch."""
+    """One line per epoch."""
 
     def __init__(self, console: Console):
         self.console = console
@@ -173,7 +174,7 @@ class PlainDisplay:
 
 
 class SilentDisplay:
-    """Says nothing."""
+    """No output."""
 
     def start(self, *, done: int, total: int | None, epochs: int, unit: str) -> None:
         pass

@@ -1,4 +1,4 @@
-"""Batches read ahead: by a thread, or by processes."""
+"""Prefetching batches, in a thread or in worker processes."""
 
 import queue
 import threading
@@ -18,7 +18,10 @@ Item = TypeVar("Item")
 
 
 def by_thread(items: Iterator[Item], ahead: int) -> Generator[Item, None, None]:
-    """`items`, so many of them made ahead by a thread, which ends when this is closed. What raises there is raised here, in its place."""
+    """Yield `items`, prefetched by a thread that ends when the generator is closed; at most `ahead` items wait.
+
+    Errors in the thread are raised here.
+    """
     if not ahead:
         yield from items
         return
@@ -43,7 +46,7 @@ def by_thread(items: Iterator[Item], ahead: int) -> Generator[Item, None, None]:
         except BaseException as error:
             put(True, error)
 
-    thread = threading.Thread(target=make, name="oarlock reading ahead", daemon=True)
+    thread = threading.Thread(target=make, name="oarlock prefetch", daemon=True)
     thread.start()
     try:
         while True:
@@ -55,13 +58,13 @@ def by_thread(items: Iterator[Item], ahead: int) -> Generator[Item, None, None]:
             yield value
     finally:
         stopped.set()
-        thread.join(0.5)  # one that waits for its source ends with the process
+        thread.join(0.5)  # a thread blocked on its source ends with the process
 
 
 def by_workers(table: Table, chosen: list[numpy.ndarray], workers: int, ahead: int) -> Iterator[Any]:
-    """The columns of the rows `chosen` for each batch, read by so many processes, each so many batches ahead, in order.
+    """Yield the columns of the `chosen` rows of each batch in order, read by `workers` processes that prefetch `ahead` batches each.
 
-    What they refuse is raised here as it was there.
+    Errors in the processes are raised here unchanged.
     """
     loader = DataLoader(
         _Rows(table),
@@ -78,7 +81,7 @@ def by_workers(table: Table, chosen: list[numpy.ndarray], workers: int, ahead: i
 
 
 class _Rows(Dataset[Any]):
-    """Batches of a table by the numbers of their rows."""
+    """Batches of a table, indexed by row numbers."""
 
     def __init__(self, table: Table):
         self.table = table
@@ -86,7 +89,7 @@ class _Rows(Dataset[Any]):
     def __getitem__(self, rows: numpy.ndarray) -> Any:
         try:
             return self.table.take(rows)
-        except OarlockError as error:  # of one that is raised PyTorch keeps the text alone
+        except OarlockError as error:  # PyTorch would keep only the text of a raised error
             return error
 
 

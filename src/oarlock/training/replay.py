@@ -1,4 +1,4 @@
-"""Batches that come in an order of their own: a run that is taken up reads what lies before it once more."""
+"""Batches of a stream, which cannot be seeked: a resumed run reads and discards the batches before its step."""
 
 import contextlib
 from collections.abc import Generator, Mapping
@@ -18,7 +18,7 @@ __all__ = ["Replay", "one_epoch", "open_batches"]
 
 @dataclass(frozen=True)
 class Replay:
-    """The batches of a stream. How many an epoch has is known where the stream says so, or else when its first epoch is over."""
+    """The batches of a stream. Their number per epoch is known if the stream declares it, or after the first epoch."""
 
     source: Source
     stream: Stream
@@ -28,15 +28,15 @@ class Replay:
 
     @property
     def per_epoch(self) -> int | None:
-        """Batches in an epoch, if that is known."""
+        """The number of batches per epoch, if known."""
         return self.stream.length
 
     def after(self, step: int) -> Generator[Batch, None, None]:
-        """The batches of a run that has taken `step` steps, epoch after epoch without an end. Raises FeedError for an epoch without any."""
+        """Yield the batches that follow `step` steps, epoch after epoch without end. Raises FeedError for an empty epoch."""
         return by_thread(self._one_by_one(step), self.source.ahead)
 
     def _one_by_one(self, step: int) -> Generator[Batch, None, None]:
-        # Only a function of the epoch may begin at one: others draw on from epoch to epoch.
+        # Only a stream that is a function of the epoch can start at a later epoch.
         epoch, behind = divmod(step, self.per_epoch) if self.per_epoch and self.stream.takes_epoch else (0, step)
         while True:
             batches, number = self.stream.batches(epoch), 0
@@ -55,7 +55,7 @@ class Replay:
             epoch += 1
 
     def _own(self, batch: Batch) -> Batch:
-        """The rows of this worker."""
+        """Return the rows of this worker."""
         if self.worker[1] == 1:
             return batch
         part = part_of(batch.rows, self.worker)
@@ -68,9 +68,9 @@ _NONE = object()
 def open_batches(
     data: "Mapping[str, object] | Source", program: Program, batch_size: int, *, shuffle: bool = True, worker: tuple[int, int] = (0, 1)
 ) -> "Batches | Replay":
-    """The minibatches that `data` gives to `program`: of `batch_size` rows, in order without `shuffle`; or as a stream has them.
+    """Return the minibatches of `data` for `program`: of `batch_size` rows, in order without `shuffle`; a stream has its own batches.
 
-    `worker` is the number of this worker and that of all, each of which is fed its part of every minibatch.
+    `worker` is the index of this worker and the number of workers; each gets its part of every minibatch.
     """
     if isinstance(data, Source) and isinstance(data.rows, Stream):
         return Replay(data, data.rows, ProgramInputs.of(program), program.seed, worker)
@@ -78,7 +78,7 @@ def open_batches(
 
 
 def one_epoch(batches: "Batches | Replay") -> Generator[Batch, None, None]:
-    """The batches of the first epoch."""
+    """Yield the batches of the first epoch."""
     with contextlib.closing(batches.after(0)) as found:
         for batch in found:
             yield batch

@@ -1,4 +1,4 @@
-"""Runs beside each other: what each measured, and in which settings they differ."""
+"""Comparing runs by their metrics and settings."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,23 +20,23 @@ _OF_EACH = {
     "environment",
     "working_folder",
     "targets",
-}  # of run.json, which differ without a meaning
-_TOLD = {"training.epochs", "train.epochs", "train.save", "train.run"}  # how long it is, which has a column, and where it goes
+}  # entries of run.json that always differ
+_OMITTED = {"training.epochs", "train.epochs", "train.save", "train.run"}  # epochs have their own column; output paths always differ
 _LONGEST = 24  # characters of a setting
 
 
 @dataclass(frozen=True)
 class RunComparison:
-    """Runs that were read, and the errors of those that cannot be, by their folders."""
+    """The runs that were read, and the errors of unreadable ones by folder."""
 
     runs: tuple[RunRecord, ...]
     broken: dict[Path, OarlockError]
 
     @classmethod
     def read(cls, folders: Sequence[Path]) -> "RunComparison":
-        """The runs in `folders`: each is the folder of a run, or holds such folders. No file that is read of them may be a link.
+        """Read the runs in `folders`, each of which is a run folder or contains run folders. The files that are read must not be links.
 
-        Raises MissingFileError for one that is not there.
+        Raises MissingFileError for a missing folder.
         """
         found: list[RunRecord] = []
         broken: dict[Path, OarlockError] = {}
@@ -53,34 +53,34 @@ class RunComparison:
 
     @cached_property
     def labels(self) -> list[str]:
-        """The labels of all that epochs measured."""
+        """The labels of all metrics of epochs."""
         return list(dict.fromkeys(label for run in self.runs for label in latest_values(run)))
 
     @cached_property
     def settings(self) -> dict[str, list[str]]:
-        """The settings in which runs differ, such as "batch_size", with a text for each run; empty where one has none."""
+        """The settings that differ between runs, such as "batch_size", with a text for each run, empty if it has none."""
         flat = [
             flat_settings(run.settings) | flat_settings({name: value for name, value in run.about.items() if name not in _OF_EACH})
             for run in self.runs
         ]
-        names = dict.fromkeys(name for each in flat for name in each if name not in _TOLD)
+        names = dict.fromkeys(name for each in flat for name in each if name not in _OMITTED)
         texts = {name: [each.get(name, "") for each in flat] for name in names}
         return {name.removeprefix("training."): values for name, values in texts.items() if len(set(values)) > 1}
 
     @cached_property
     def programs(self) -> dict[str, list[RunRecord]]:
-        """The runs by the content hashes of their programs."""
+        """The runs by the content hash of their programs."""
         found: dict[str, list[RunRecord]] = {}
         for run in self.runs:
             found.setdefault(run.program_hash, []).append(run)
         return found
 
     def winner(self, label: str) -> RunRecord | None:
-        """The run whose last value of a measure is the best; None where only one has it, or several are alike."""
+        """Return the run with the best last value of a metric, or None if fewer than two have it, or on a tie."""
         return self._winner(label, [(run, latest_values(run).get(label, math.nan)) for run in self.runs])
 
     def winner_of_best(self, label: str) -> RunRecord | None:
-        """The run with the best value of a measure after any of its epochs; None where only one has it, or several are alike."""
+        """Return the run with the best value of a metric in any epoch, or None if fewer than two have it, or on a tie."""
         bests = [(run, run.best(label)) for run in self.runs]
         return self._winner(label, [(run, math.nan if best is None else best.values[label]) for run, best in bests])
 
@@ -91,13 +91,13 @@ class RunComparison:
         return found[0] if len(found) == 1 and len(finite) > 1 else None
 
     def ordered_by(self, label: str) -> "RunComparison":
-        """The runs with the best value of a measure first, and those without it last; "best loss" is "loss".
+        """Return the runs sorted by their best value of a metric, best first, runs without it last. "best loss" means "loss".
 
-        Raises ArgumentError where none has it.
+        Raises ArgumentError if no run has the metric.
         """
         label = label if label in self.labels else label.removeprefix("best ")
         if label not in self.labels:
-            raise ArgumentError(f'no run measured "{label}"', given=[f"there are: {', '.join(self.labels) or 'none'}"])
+            raise ArgumentError(f'no run measured "{label}"', given=[f"metrics: {', '.join(self.labels) or 'none'}"])
         sign = -1 if higher_is_better(label) else 1
 
         def place(run: RunRecord) -> float:
@@ -108,17 +108,17 @@ class RunComparison:
 
 
 def latest_values(run: RunRecord) -> dict[str, float]:
-    """The measurements of the last epoch of a run, and of its last validation, by their labels."""
+    """Return the metrics of the last epoch and the last validation of a run by label."""
     return {label: value for record in (*run.history[-1:], *run.validations[-1:]) for label, value in record.values.items()}
 
 
 def flat_settings(settings: Mapping[str, Any], before: str = "") -> dict[str, str]:
-    """Settings in settings as texts by names with dots; at most a hundred of them."""
+    """Return nested settings as texts by dotted names; at most a hundred per level."""
     found: dict[str, str] = {}
     for name, value in list(settings.items())[:100]:
         if isinstance(value, dict) and before.count(".") < 5:
             found |= flat_settings(value, f"{before}{name}.")
         else:
-            said = "" if value is None else str(value)
-            found[f"{before}{name}"[:80]] = said if len(said) <= _LONGEST else f"{said[: _LONGEST - 3]}..."
+            text = "" if value is None else str(value)
+            found[f"{before}{name}"[:80]] = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
     return found

@@ -1,4 +1,4 @@
-"""The folder of a run: what it is, what it measured, and checkpoints from which it goes on."""
+"""The run folder: description, metrics, and checkpoints from which the run resumes."""
 
 import contextlib
 import hashlib
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-import oarlock.training.checkpoint_writing as checkpoint_writing  # `from` would ask the package, which looks for what is like it
+import oarlock.training.checkpoint_writing as checkpoint_writing  # `from` would trigger the package's `__getattr__`
 from oarlock.data.program_inputs import Feed
 from oarlock.errors import FormatError, MissingFileError, OarlockError, ProgramError, ScopeError, WriteError
 from oarlock.io.atomic_write import write_file
@@ -59,11 +59,11 @@ _LARGEST_ABOUT = 2**20  # bytes of run.json
 
 @dataclass(frozen=True)
 class Run:
-    """A folder in which a run is kept: what it is, its settings, its program, what it measured, a few rows of the data, and checkpoints.
+    """A run folder: description, settings, program, metrics, a few rows of the data, and checkpoints.
 
-    A checkpoint is written at the end of each epoch, and after every `save_every` steps, beside the training; the newest `keep` stay, and
-    the best one by what the run is stopped by. `sample` rows are kept of the validation data, or of the training data if
-    there is none: `oarlock report` shows what is predicted for them; 0 keeps none. Raises ArgumentError.
+    A checkpoint is written in the background at the end of each epoch, and after every `save_every` steps. The newest `keep` checkpoints
+    are kept, and the best one if there is early stopping. `sample` rows of the validation data, or of the training data without it, are
+    stored so that `oarlock report` can show predictions; 0 stores none. Raises ArgumentError.
     """
 
     folder: str | os.PathLike[str]
@@ -78,7 +78,7 @@ class Run:
 
 
 class _Saved(NamedTuple):
-    """A program as it was saved: what tells it from others, what stands in its file whatever it computes, and the variables there."""
+    """The last saved program: its identity, the fixed tensors of its file, and the variables to save."""
 
     now: object
     fixed: dict[str, torch.Tensor]
@@ -86,25 +86,25 @@ class _Saved(NamedTuple):
 
 
 class RunFolder:
-    """The folder of one run, locked while it is open. It closes itself as a context manager; the last checkpoint is written by then."""
+    """An open run folder, locked for this process. Use it as a context manager: leaving it waits for the last checkpoint."""
 
     def __init__(self, run: Run):
         self.run = run
         self.path = Path(run.folder)
         self.checkpoints = self.path / _CHECKPOINTS
         self._absolute = os.path.abspath(self.checkpoints)
-        self.shares = Shares()  # of the state, that each of several workers keeps and saves
+        self.shares = Shares()  # of the state that is split among the workers
         self._writer = CheckpointWriter(self.path / LOCK)
         self._copy = CheckpointCopy(self._writer)
         self.log = MetricLogWriter(self.path / LOG)
         self._lock = FolderLock(self.path)
-        self._saved = -1  # the step of the checkpoint that was begun last
-        self.columns: Mapping[str, Sequence[str]] = {}  # of a table, that inputs are fed from
-        self.prediction: bytes | None = None  # the program that predicts, where it is known
-        self.about: dict[str, Any] = {}  # what the run is, once it has begun
+        self._saved = -1  # the step of the latest checkpoint
+        self.columns: Mapping[str, Sequence[str]] = {}  # of the table, by input
+        self.prediction: bytes | None = None  # the prediction program, if known
+        self.about: dict[str, Any] = {}  # the description of the run, after `begin`
         self._made: list[Path] = []
-        self._program: _Saved | None = None  # that was saved last, and what it was then
-        self._kinds: dict[str, Any] = {}  # the dtypes and shapes of what was saved last
+        self._program: _Saved | None = None  # of the latest checkpoint
+        self._kinds: dict[str, Any] = {}  # the dtypes and shapes of the latest checkpoint
         self.is_sampled = run.sample == 0
 
     def __enter__(self) -> "RunFolder":
@@ -112,10 +112,10 @@ class RunFolder:
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
             self._lock.take()
-        except WriteError:  # an OSError too
+        except WriteError:  # also an OSError
             raise
         except OSError as error:
-            raise WriteError(f'the folder "{self.path}" of the run cannot be written: {error.strerror or error}') from error
+            raise WriteError(f'the run folder "{self.path}" cannot be written: {error.strerror or error}') from error
         remove_unfinished(self.checkpoints)
         return self
 
@@ -127,10 +127,10 @@ class RunFolder:
             self.log.close()
             if not (self.path / _ABOUT).exists():
                 self._remove()
-            self._lock.give_back()
+            self._lock.release()
 
     def _remove(self) -> None:
-        """Remove what was made for a run that did not begin."""
+        """Remove the folders created for a run that did not start."""
         with contextlib.suppress(OSError):
             if self._made:
                 (self.path / LOCK).unlink()
@@ -138,11 +138,11 @@ class RunFolder:
                 path.rmdir()
 
     def find_saved(self) -> tuple[Model, SavedState] | None:
-        """The newest checkpoint that is whole; None for a new run. Raises FormatError where there are some, and none is whole."""
+        """Load the newest intact checkpoint, or return None for a new run. Raises FormatError if all checkpoints are damaged."""
         found = find_latest(self.checkpoints)
         if found is None:
             if find_checkpoints(self.checkpoints):
-                raise FormatError(f'no checkpoint in "{self.checkpoints}" is whole', hint="another folder begins a new run")
+                raise FormatError(f'all checkpoints in "{self.checkpoints}" are damaged', hint="use another folder to start a new run")
             return None
         step, held = found
         state = SavedState.from_json(held, f'step {step} in "{self.checkpoints}"')
@@ -150,32 +150,33 @@ class RunFolder:
         return load_checkpoint(find_checkpoints(self.checkpoints)[step]), state
 
     def require_same(self, saved: Program, program: Program) -> None:
-        """Raise ProgramError, which names the first difference, where the run in the folder is that of another program."""
+        """Raise ProgramError, with the first difference, if the folder contains a run of another program."""
         before, now = without_means(saved), without_means(program)
         before.training = now.training = None
         if content_hash(before) != content_hash(now):
             difference = next(iter(diff_programs(before, now)), "")
             raise ProgramError(
-                f'"{self.path}" holds a run of another program',
+                f'"{self.path}" contains a run of another program',
                 given=str(difference).splitlines(),
-                hint="another folder begins a new run; `oarlock resume` goes on with the one that is there",
+                hint="use another folder to start a new run, or `oarlock resume` to continue the existing one",
             )
 
     def require_state(self, saved: Model, given: Model | TrainingResult) -> None:
-        """Raise ScopeError, which names the first difference, where what is given would be lost: it is neither the state that the run has
-        come to, nor that with which it began, as when the command is repeated that began it.
+        """Raise ScopeError, with the first difference, if the given state would be lost.
+
+        It must equal the current state of the run, or its initial state (when the original command is repeated).
         """
         scope = given.scope if isinstance(given, Model) else given.parameters
         differs = next((var.name for var in _state(saved.program) if not _is_equal(scope.get(var.name), saved.scope[var.name])), None)
         if differs is None or self._known().get("start") == _digest(saved.program, scope):
             return
         raise ScopeError(
-            f'"{self.path}" holds a run that has come to another state, and what is given would be lost',
+            f'"{self.path}" contains a run in another state, and the given state would be lost',
             given=[
                 f'"{differs}" given: {describe_range(scope.get(differs))}',
                 f'"{differs}" in the folder: {describe_range(saved.scope[differs])}',
             ],
-            hint="another folder begins with what is given; the cost in its place goes on with what is in the folder",
+            hint="use another folder to start from the given state, or pass the cost instead to continue the run in the folder",
         )
 
     def begin(
@@ -188,10 +189,10 @@ class RunFolder:
         settings: Mapping[str, object],
         start: Scope | None = None,
     ) -> None:
-        """Write what the run is, and cut off what was measured after `steps`, from which it goes on; log where it goes on, and when.
+        """Write the description of the run, discard metrics logged after `steps`, and log the start or resumption.
 
-        The `command`, which goes on with it, and the `settings` are the latest. A new run of a saved program begins with `start`.
-        Raises WriteError.
+        The `command` that resumes it and the `settings` replace earlier ones. `start` is the initial state of a new run of a saved
+        program. Raises WriteError.
         """
         if not (self.path / _ABOUT).exists():
             write_file(self.path / "program.txt", format_program(program, source=False).encode())
@@ -203,14 +204,14 @@ class RunFolder:
         write_file(self.path / _CONFIGURATION, format_toml(settings).encode())
         self.is_sampled = self.is_sampled or any(self.path.glob("sample.*.safetensors"))
         for step, path in find_checkpoints(self.checkpoints).items():
-            if step > steps:  # broken, or it would have been gone on from
+            if step > steps:  # damaged, or the run would resume from it
                 remove_checkpoint(path)
         self.log.begin(steps)
         assert program.training is not None
         self.log.write({"step": steps, "epochs": program.training.epochs, "environment": describe_environment()})
 
     def _known(self) -> dict[str, Any]:
-        """The entries that stay as the run began: its id, when that was, and the state of the program it was begun with."""
+        """Return the entries of an existing run that do not change: its id, start time, and a digest of its initial state."""
         try:
             held = json.loads(read_file(self.path / _ABOUT, largest=_LARGEST_ABOUT, limit="file_bytes"))
             return {name: held[name] for name in ("id", "started", "start") if name in held}
@@ -218,7 +219,7 @@ class RunFolder:
             return {}
 
     def keep_sample(self, program: Program, part: str, feed: Feed, rows: int) -> None:
-        """Keep a few of the `rows` rows of a feed of `program`, in a file that is called by the `part` of the data; once in a run."""
+        """Store a few of the `rows` rows of a feed of `program` in a file named by the `part` of the data; once per run."""
         if self.is_sampled:
             return
         self.is_sampled = True
@@ -227,15 +228,15 @@ class RunFolder:
             try:
                 write_file(self.path / f"sample.{part}.safetensors", kept)
             except OarlockError as error:
-                warnings.warn(f"{error.message}. The run goes on", RuntimeWarning, stacklevel=2)
+                warnings.warn(f"{error.message}. Training continues", RuntimeWarning, stacklevel=2)
 
     def epoch(self, record: EpochRecord | ValidationRecord) -> None:
-        """Log an epoch, with what was validated; or a validation in an epoch."""
+        """Log an epoch, or a validation within an epoch."""
         self.log.write(asdict(record))
         self.log.flush()
 
     def load(self, step: int) -> Scope | None:
-        """The values of the checkpoint of a step, as this worker has them; None where it is not there, or not whole."""
+        """Return the values of the checkpoint of a step, sharded for this worker, or None if it is missing or damaged."""
         self._wait()
         path = find_checkpoints(self.checkpoints).get(step)
         if path is None:
@@ -248,18 +249,19 @@ class RunFolder:
         return None
 
     def end(self, step: int) -> None:
-        """Log that the run is over: nothing is left to train."""
+        """Log that the run is finished."""
         self.log.write({"step": step, "ended": True})
 
     def fail(self, step: int, reason: str) -> None:
-        """Log why the run stopped by itself after a step: it would do so again."""
+        """Log the reason why the run stopped after `step`; resuming it would stop there again."""
         self.log.write({"step": step, "failed": reason})
 
     @slice_of("checkpoint", "save a checkpoint")
     def save(self, program: Program, scope: Scope, state: SavedState, *, best: int | None) -> None:
-        """Write a checkpoint beside the training: its files are copied here, and written by a process.
+        """Write a checkpoint in the background: its files are copied here, and written by another process.
 
-        Where the system refuses, that is warned of, the run goes on, and the checkpoints before it stay. `best` is the step of one to keep.
+        If the system refuses, training continues with a warning, and earlier checkpoints are kept. `best` is the step of a checkpoint to
+        keep.
         """
         if state.steps == self._saved:
             return
@@ -282,7 +284,10 @@ class RunFolder:
             self._saved = state.steps
 
     def _values(self, program: Program, scope: Scope) -> dict[str, torch.Tensor]:
-        """The values of a program where they lie; looked at more closely where they are not of the kinds that were saved before."""
+        """Return the values of a program without copying.
+
+        They are validated only if a dtype or shape differs from the previous checkpoint.
+        """
         assert self._program is not None
         found = {var.name: scope.find_var(var.name) for var in self._program.wanted}
         held: dict[str, Any] = {name: variable and variable.held for name, variable in found.items()}
@@ -294,7 +299,7 @@ class RunFolder:
         return values
 
     def _wait(self) -> None:
-        """Wait for the checkpoint that is being written; warn of one that could not be."""
+        """Wait for the checkpoint that is being written, and warn if it failed."""
         answer = self._writer.wait()
         if answer is None:
             return
@@ -309,7 +314,7 @@ class RunFolder:
             self._warn(error.message)
 
     def _warn(self, message: str) -> None:
-        warnings.warn(f"{message}. The run goes on, and keeps the checkpoints that it has", RuntimeWarning, stacklevel=3)
+        warnings.warn(f"{message}. Training continues, and earlier checkpoints are kept", RuntimeWarning, stacklevel=3)
 
 
 def _state(program: Program) -> list[Var]:
@@ -321,7 +326,7 @@ def _is_equal(left: object, right: object) -> bool:
 
 
 def _digest(program: Program, scope: Scope) -> str:
-    """The SHA-256 of the state of a program, in the order of its declaration."""
+    """Return the SHA-256 of the state of a program, in declaration order."""
     found = hashlib.sha256()
     for var in _state(program):
         held = scope.get(var.name)
@@ -332,9 +337,9 @@ def _digest(program: Program, scope: Scope) -> str:
 
 
 def load_run(path: Path) -> Model:
-    """The training program in the newest whole checkpoint of a run, and its values. Raises MissingFileError where there is none."""
+    """Load the training program and values of the newest intact checkpoint of a run. Raises MissingFileError if there is none."""
     found = find_latest(path / _CHECKPOINTS)
     if found is None:
-        what = "no checkpoint that is whole" if (path / _ABOUT).is_file() else "no run"
-        raise MissingFileError(f'the folder "{path}" holds {what}')
+        what = "no intact checkpoint" if (path / _ABOUT).is_file() else "no run"
+        raise MissingFileError(f'the folder "{path}" contains {what}')
     return load_checkpoint(find_checkpoints(path / _CHECKPOINTS)[found[0]])

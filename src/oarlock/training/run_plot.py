@@ -1,4 +1,4 @@
-"""`plot`: the curves of runs, from their folders or their results."""
+"""`plot`: the curves of runs, from run folders or results."""
 
 import os
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from oarlock.training.run_record import RunRecord
 
 __all__ = ["SMOOTH", "curves_of", "plot", "plot_runs"]
 
-SMOOTH = 0.6  # the weight of the values before, where nobody says another
+SMOOTH = 0.6  # the default weight of previous values
 
 
 def plot(
@@ -22,22 +22,22 @@ def plot(
     log: bool = False,
     smooth: float = SMOOTH,
 ) -> Plot:
-    """The curves of runs that are kept in folders, a chart for each metric: of training step by step, of validation epoch by epoch.
+    """Plot the curves of run folders, one chart per metric: training step by step, validation epoch by epoch.
 
         ol.training.plot("runs/one", "runs/two").save("losses.svg")
 
-    A run may be finished, still running, or killed. `metrics` are the labels to draw, all of them unless given; `log` makes the axis of
-    values logarithmic. `smooth` is a weight from 0 to less than 1: curves of training are drawn as averages, in which each value before
-    weighs so much less than the next, and what was measured is drawn behind them. The plot prints as text, a notebook shows it, and `save`
-    writes a PNG, SVG or PDF. Raises ArgumentError, MissingFileError, FormatError, ReadError or LimitError.
+    A run may be finished, running or interrupted. `metrics` selects labels (default: all); `log` makes the value axis logarithmic.
+    `smooth`, from 0 to less than 1, draws training curves as exponential moving averages with this decay, above the unsmoothed values. The
+    plot prints as text, displays in a notebook, and saves as PNG, SVG or PDF. Raises ArgumentError, MissingFileError, FormatError,
+    ReadError or LimitError.
     """
     if not runs:
-        raise ArgumentError("plot takes the folders of one or more runs", hint='ol.training.plot("runs/digits")')
+        raise ArgumentError("plot needs one or more run folders", hint='ol.training.plot("runs/digits")')
     return plot_runs([run if isinstance(run, RunRecord) else RunRecord.read(run) for run in runs], metrics=metrics, log=log, smooth=smooth)
 
 
 def plot_runs(runs: Sequence[RunRecord], *, metrics: Sequence[str] = (), log: bool = False, smooth: float = SMOOTH) -> Plot:
-    """The curves of runs that were read. Raises ArgumentError."""
+    """Plot the curves of runs. Raises ArgumentError."""
     named: dict[str, RunRecord] = {}
     for run in runs:
         name = run.name if sum(other.name == run.name for other in runs) == 1 else str(run.path)
@@ -52,7 +52,7 @@ def plot_runs(runs: Sequence[RunRecord], *, metrics: Sequence[str] = (), log: bo
 def plot_history(
     history: Sequence[EpochRecord], validations: Sequence[ValidationRecord] = (), *, metrics: Sequence[str] = (), log: bool = False
 ) -> Plot:
-    """The curves of the epochs of one run. Raises ArgumentError."""
+    """Plot the curves of the epochs of one run. Raises ArgumentError."""
     measured = {
         label: _arrays([(record.step or record.epoch, record.training[label]) for record in history if label in record.training])
         for label in dict.fromkeys(label for record in history for label in record.training)
@@ -63,7 +63,7 @@ def plot_history(
 def curves_of(
     name: str, measured: dict[str, tuple[numpy.ndarray, numpy.ndarray]], validated: Sequence[EpochRecord | ValidationRecord]
 ) -> dict[str, list[Curve]]:
-    """The curves of a run by the labels of its metrics: its training, then its validation."""
+    """Return the curves of a run by metric label: training, then validation."""
     found = {label: [Curve(name, "training", steps, values)] for label, (steps, values) in measured.items() if len(steps)}
     for label in dict.fromkeys(label for record in validated for label in record.validation):
         points = [(record.step or record.epoch, record.validation[label]) for record in validated if label in record.validation]
@@ -79,8 +79,8 @@ def _plot(found: dict[str, list[Curve]], metrics: Sequence[str], log: bool, smoo
     smooth = require_smooth(smooth)
     metrics = [metrics] if isinstance(metrics, str) else list(metrics)
     if not found:
-        raise ArgumentError("nothing was measured yet that could be drawn", hint="the first step is logged when it is over")
+        raise ArgumentError("there are no metrics to draw yet", hint="wait until the first step is finished")
     for label in metrics:
         if label not in found:
-            raise ArgumentError(f'nothing was measured that is called "{label}"', given=[f"there are: {', '.join(found)}"])
+            raise ArgumentError(f'no metric is called "{label}"', given=[f"metrics: {', '.join(found)}"])
     return Plot(tuple(Chart(label, tuple(found[label]), log, smooth) for label in metrics or found))

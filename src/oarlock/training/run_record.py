@@ -1,4 +1,4 @@
-"""A run as its folder tells it, for who looks at it: nothing is locked, changed or run, and whoever wrote the folder is not believed."""
+"""Read-only access to a run folder. Takes no lock, runs no code, and treats the contents as untrusted."""
 
 import json
 import math
@@ -20,12 +20,21 @@ from oarlock.training.records import EpochRecord, ValidationRecord
 __all__ = ["CheckpointRecord", "RunRecord", "higher_is_better"]
 
 _LARGEST = 2**20  # bytes of run.json
-_RISING = ("accuracy", "precision", "recall", "f1", "auc", "iou", "score", "r2")  # metrics of which more is better
+_RISING = (
+    "accuracy",
+    "precision",
+    "recall",
+    "f1",
+    "auc",
+    "iou",
+    "score",
+    "r2",
+)  # words in the names of metrics that are better when higher
 
 
 @dataclass(frozen=True)
 class CheckpointRecord:
-    """A checkpoint: its step, its folder, its bytes, and whether its files are there in the sizes that its manifest tells."""
+    """A checkpoint: its step, folder and size in bytes, and whether its files exist with the sizes in its manifest."""
 
     step: int
     path: Path
@@ -35,7 +44,7 @@ class CheckpointRecord:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """The words of the folder of a run: `about`, the content of its run.json, its `log`, and its `settings`, those of its config.toml."""
+    """The contents of a run folder: `about` (run.json), `log` (metrics.jsonl) and `settings` (config.toml)."""
 
     path: Path
     about: dict[str, Any]
@@ -44,56 +53,58 @@ class RunRecord:
 
     @classmethod
     def read(cls, folder: str | os.PathLike[str], *, untrusted: bool = False, follow: bool = True) -> "RunRecord":
-        """Read the folder of a run: finished, still running, or killed. Of an `untrusted` one, no file and no folder may be a link; with
-        `follow=False`, no file that is read here.
+        """Read a run folder: finished, running or interrupted.
 
-        Raises MissingFileError where there is none, FormatError for one that does not describe a run, ReadError, and LimitError.
+        With `untrusted=True`, it must contain no links to files or folders; with `follow=False`, the files that are read must not be
+        links. Raises MissingFileError if there is no run, FormatError if its description is invalid, ReadError or LimitError.
         """
         path = Path(folder)
         if not (path / "run.json").is_file():
             runs = sorted(child.parent.name for child in path.glob("*/run.json"))
-            inside = f"{path / runs[0]}, the first of {len(runs)} in it" if runs else None
-            raise MissingFileError(f'"{path}" is no folder of a run: it has no run.json', hint=inside)
+            inside = f"use a run inside it, such as {path / runs[0]} (the first of {len(runs)})" if runs else None
+            raise MissingFileError(f'"{path}" is not a run folder: it has no run.json', hint=inside)
         inside = path / "checkpoints"
         link = next((folder for folder in (inside, *inside.glob("step-*")) if untrusted and folder.is_symlink()), None)
         if link is not None:
-            raise FormatError(f'"{link}" is a symbolic link, which an untrusted folder must not hold', hint="copy the folder, with cp -rL")
+            raise FormatError(
+                f'"{link}" is a symbolic link, which is not allowed in an untrusted folder', hint="copy the folder with cp -rL"
+            )
         about, settings = _read_about(path, untrusted, follow), _read_settings(path, untrusted, follow)
         return cls(path, about, read_log(path / LOG, untrusted=untrusted, follow=follow), settings)
 
     @property
     def name(self) -> str:
-        """The name of its folder."""
+        """The name of the folder."""
         return self.path.resolve().name or str(self.path)
 
     @property
     def program_hash(self) -> str:
-        """The content hash of its program."""
+        """The content hash of the program."""
         return str(self.about["program"])
 
     @property
     def epochs(self) -> int:
-        """How many epochs it is to have: as it was begun, or as it was last gone on with."""
+        """The number of epochs to train, as of the last start or resumption."""
         return next((begun.epochs for begun in reversed(self.log.sessions) if begun.epochs is not None), self.about["training"]["epochs"])
 
     @property
     def history(self) -> list[EpochRecord]:
-        """The epochs that are over."""
+        """The finished epochs."""
         return self.log.epochs
 
     @property
     def validations(self) -> list[ValidationRecord]:
-        """The validations of a run that is validated every so many steps."""
+        """The validations of a run with `validate_every`."""
         return self.log.validations
 
     @property
     def steps(self) -> int:
-        """The last step that was logged."""
+        """The last logged step."""
         return self.log.last_step
 
     @cached_property
     def state(self) -> str:
-        """The word "running", "finished", "failed" for one that stopped by itself, or "stopped" for one that can be resumed."""
+        """The state of the run: "running", "finished", "failed" (with an error that would recur) or "stopped" (can be resumed)."""
         if is_running(self.path):
             return "running"
         if self.log.failed:
@@ -102,7 +113,7 @@ class RunRecord:
 
     @cached_property
     def checkpoints(self) -> list[CheckpointRecord]:
-        """Its checkpoints, the oldest first; the content of their files is not read."""
+        """The checkpoints, oldest first, without reading the contents of their files."""
         try:
             return [_checkpoint(step, path) for step, path in find_checkpoints(self.path / "checkpoints").items()]
         except OSError:
@@ -110,20 +121,21 @@ class RunRecord:
 
     @property
     def judged_by(self) -> str | None:
-        """The measure by which an epoch is the best: the loss, of the validation where there was one. None where nothing was over yet."""
+        """The metric that selects the best epoch: the validation loss, else the training loss. None before the first epoch is finished."""
         labels = [label for record in (*self.history[-1:], *self.validations[-1:]) for label in record.values]
         return next((label for label in ("validation loss", "loss", *labels) if label in labels), None)
 
     @property
     def best_checkpoint(self) -> CheckpointRecord | None:
-        """The checkpoint of the best epoch, where it is kept; else the newest one that is whole."""
+        """The checkpoint of the best epoch, or the newest intact one if that was not kept."""
         whole = [checkpoint for checkpoint in self.checkpoints if checkpoint.is_whole]
         best = None if self.judged_by is None else self.best(self.judged_by)
         return next((checkpoint for checkpoint in whole if best is not None and checkpoint.step == best.step), whole[-1] if whole else None)
 
     def best(self, label: str) -> EpochRecord | ValidationRecord | None:
-        """The epoch with the least value of a measure, or the greatest where that is better; the first of those that are alike.
-        Of a run that is validated every so many steps, one of those validations.
+        """Return the epoch with the best value of a metric (the earliest one on ties), or None if there is none.
+
+        For a run with `validate_every`, a validation label selects a validation instead.
         """
         sign = -1 if higher_is_better(label) else 1
         records = self.validations if self.validations and label.startswith("validation ") else self.history
@@ -132,7 +144,7 @@ class RunRecord:
 
 
 def higher_is_better(label: str) -> bool:
-    """Whether more of a measure is better, by the word for it: so it is of an accuracy, and not of a loss."""
+    """Return whether higher is better for a metric, judged by its name: true for an accuracy, false for a loss."""
     return any(word in label.lower().replace("-", " ").replace("_", " ").split() for word in _RISING)
 
 
@@ -142,25 +154,25 @@ def _read_about(path: Path, untrusted: bool, follow: bool) -> dict[str, Any]:
     try:
         about = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"{said}: it is no JSON", hint="was it cut short? Another folder begins a new run") from error
+        raise FormatError(f"{said}: it is not valid JSON", hint="it may be truncated; use another folder to start a new run") from error
     if not isinstance(about, dict) or not isinstance(about.get("program"), str):
-        raise FormatError(f"{said}: it names no program")
+        raise FormatError(f'{said}: it has no valid "program"')
     training = about.get("training")
     for name in ("batch_size", "epochs"):
         if not isinstance(training, dict) or type(training.get(name)) is not int or not 0 <= training[name] < 2**32:
-            raise FormatError(f'{said}: "training" says no "{name}"')
+            raise FormatError(f'{said}: "training" has no valid "{name}"')
     return about
 
 
 def _read_settings(path: Path, untrusted: bool, follow: bool) -> dict[str, Any]:
-    """The settings of a run; none where they are not there, or cannot be read."""
+    """Return the settings of a run; empty if they are missing or unreadable."""
     with suppress(OarlockError):
         return read_tables(path / "config.toml", untrusted=untrusted, follow=follow)
     return {}
 
 
 def _checkpoint(step: int, path: Path) -> CheckpointRecord:
-    """A checkpoint by the sizes of its files."""
+    """Return the record of a checkpoint, comparing the sizes of its files with its manifest."""
     try:
         sizes = sizes_of(path)
         return CheckpointRecord(step, path, sum(sizes.values()), all(os.path.getsize(path / name) == size for name, size in sizes.items()))

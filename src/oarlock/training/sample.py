@@ -1,4 +1,4 @@
-"""A few rows of the data, which the folder of a run keeps: whoever looks at it later sees what the model predicts for them."""
+"""A few rows of the data, stored in the run folder so that the predictions for them can be shown later."""
 
 from collections.abc import Mapping
 
@@ -12,12 +12,13 @@ from oarlock.runtime.ragged import Ragged
 
 __all__ = ["sample_of"]
 
-_LARGEST = 4 * 2**20  # bytes of all rows; fewer are kept where they are larger
+_LARGEST = 4 * 2**20  # bytes of all rows; fewer rows are kept to stay below
 
 
 def sample_of(program: Program, feed: Feed, rows: int, count: int) -> bytes | None:
-    """At most `count` of the `rows` rows of a feed, from its first to its last at equal distances, as a file of safetensors: each column by
-    the name of its input, and row splits by theirs. None where a row is too large, or there is none.
+    """Return up to `count` of the `rows` rows of a feed, evenly spaced, as a safetensors file; None if there are none or they do not fit.
+
+    Columns are named by their inputs, and row splits by the names of theirs.
     """
     count = min(count, rows) if feed else 0
     while count:
@@ -31,7 +32,7 @@ def sample_of(program: Program, feed: Feed, rows: int, count: int) -> bytes | No
 def _taken(program: Program, feed: Mapping[str, "numpy.ndarray | Ragged"], chosen: numpy.ndarray) -> dict[str, torch.Tensor]:
     splits, found = ProgramInputs.of(program).splits, {}
     for name, column in feed.items():
-        taken = column[chosen] if isinstance(column, Ragged) or column.ndim else column  # one number belongs to all rows
+        taken = column[chosen] if isinstance(column, Ragged) or column.ndim else column  # a scalar belongs to all rows
         if isinstance(taken, Ragged):
             found |= dict(zip([name, *splits[name]], [taken.values, *taken.splits], strict=True))
         else:

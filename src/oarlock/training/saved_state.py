@@ -1,4 +1,4 @@
-"""The state of a run in a checkpoint, beside a program and its values: how far it is, and what it has measured."""
+"""The state of a run in a checkpoint, in addition to its program and values: its progress and metrics."""
 
 import json
 from dataclasses import dataclass, field
@@ -12,9 +12,9 @@ __all__ = ["SavedState"]
 
 @dataclass(frozen=True)
 class SavedState:
-    """The content of a checkpoint beside the program and its values: the epochs so far, and the sums of the one that was not over.
+    """The progress and metrics in a checkpoint: the finished epochs, and the sums of the current one.
 
-    `per_epoch` is the number of batches in an epoch, if that is known; `is_ended` whether a function of the user's ended the run.
+    `per_epoch` is the number of batches per epoch, if known; `is_ended`: whether `on_epoch` ended the run.
     """
 
     steps: int
@@ -26,14 +26,14 @@ class SavedState:
     validations: list[ValidationRecord] = field(default_factory=list)
 
     def to_bytes(self) -> bytes:
-        """As JSON, of which a record of the past is written once: a run has ever more of them, and saves beside its steps."""
+        """Return the state as JSON. The text of each record is cached, because the history grows and checkpoints delay training."""
         held = {name: value for name, value in vars(self).items() if name not in ("history", "validations")}
         history, validations = (", ".join([record.text for record in records]) for records in (self.history, self.validations))
         return f'{{"history": [{history}], "validations": [{validations}], {json.dumps(held)[1:]}'.encode()
 
     @classmethod
     def from_json(cls, held: dict[str, Any], where: str) -> "SavedState":
-        """The state, read as JSON. Raises FormatError, which says `where` it is."""
+        """Return the state from parsed JSON. Raises FormatError, which mentions `where` it was."""
         try:
             history = [EpochRecord(**record) for record in held["history"]]
             validations = [ValidationRecord(**record) for record in held["validations"]]

@@ -1,4 +1,4 @@
-"""`settings`: what a script may be told from outside, with a type and a first value each."""
+"""`settings`: the settings of a script, with types and defaults, that a command can change."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -13,22 +13,22 @@ Settings = TypeVar("Settings")
 
 
 def settings(defaults: Settings) -> Settings:
-    """The settings of a script: `defaults`, with what a command gives instead.
+    """Declare the settings of a script: return `defaults`, with the values given on the command line.
 
         settings = ol.settings({"hidden": 32, "train": {"lr": 1e-3, "epochs": 20}})
 
-    `oarlock train script.py --config train.toml --set train.lr=3e-4` gives them by their names, from a file of TOML and one by one; where
-    Python runs the script it has the defaults. `defaults` are a dict or an instance of a dataclass, and may hold others. What is returned
-    is alike, with values of the same types: those that a dataclass declares, or those of the values in a dict. A run in a folder keeps
-    them, and `oarlock resume` goes on with them. A script declares its settings once, before it trains.
+    `oarlock train script.py --config train.toml --set train.lr=3e-4` sets them by name, from a TOML file and individually; if Python runs
+    the script directly, the defaults apply. `defaults` is a dict or a dataclass instance, possibly nested. The result has the same
+    structure and types: those that a dataclass declares, or those of the values in a dict. A run folder stores the settings, and `oarlock
+    resume` uses them again. Call it once in a script, before training.
 
-    Raises ArgumentError for a setting that is given and not declared, and for a value of another type.
+    Raises ArgumentError for an undeclared setting, and for a value of the wrong type.
     """
     return _with(defaults, current_invocation().declare(declared_by(defaults)))
 
 
 def _with(defaults: Any, values: Mapping[str, object], above: str = "") -> Any:
-    """A copy of `defaults` with the values."""
+    """Return a copy of `defaults` with the values."""
     is_dict = isinstance(defaults, Mapping)
     names = list(defaults) if is_dict else [field.name for field in dataclasses.fields(defaults) if field.init]
     found = {}

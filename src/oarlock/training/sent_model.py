@@ -1,4 +1,4 @@
-"""The model that the first of several workers sends to the others, which need neither its file nor the Python that made it."""
+"""The model that the first of several workers sends to the others, which need neither its file nor its Python code."""
 
 import io
 import json
@@ -19,14 +19,14 @@ from oarlock.training.together import tell
 __all__ = ["REFUSED", "Received", "Sending", "receive"]
 
 REFUSED = "OARLOCK_REFUSED"
-"""The variable of the environment with the path of a file that is there once the first worker has ended before it sent anything."""
+"""The environment variable with the path of a file that exists after the first worker has ended without sending anything."""
 
 
 class Sending:
-    """The first worker, from its start until it has sent the others what they train: a context manager.
+    """The first worker, from its start until it has sent the model to the others: a context manager.
 
-    It connects only when it has something to say, so others wait for it as they wait for its start. Where it ends before it has sent
-    anything, they end too. Of a worker alone nobody hears.
+    It connects only to send, so the other workers wait for it as for its start. If it ends without sending anything, they end too. A
+    single worker sends nothing.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Sending:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._is_done or (kind is not None and issubclass(kind, KeyboardInterrupt)):  # which the others have too
+        if self._is_done or (kind is not None and issubclass(kind, KeyboardInterrupt)):  # the others are interrupted too
             return
         if REFUSED in os.environ:
             Path(os.environ[REFUSED]).touch()
@@ -45,9 +45,9 @@ class Sending:
             self._tell({"status": "ended"})
 
     def send(self, model: Model, options: Mapping[str, object]) -> None:
-        """Send a training program with its values, and the options that it is trained by.
+        """Send a training program with its values, and the options for training it.
 
-        Raises ArgumentError where it has operators that the other workers do not know.
+        Raises ArgumentError if it uses operators that the other workers do not know.
         """
         workers = connect()
         if workers.count == 1:
@@ -56,12 +56,12 @@ class Sending:
         self._require_known(model.program)
         written = io.BytesIO()
         save_model(model, written)
-        told = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
-        self._tell({"status": "model", "options": told})
+        texts = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
+        self._tell({"status": "model", "options": texts})
         tell(workers, written.getvalue())
 
     def send_script(self) -> None:
-        """Let the others run the script too, once."""
+        """Make the other workers run the script too; only the first call has an effect."""
         if not self._is_done:
             self._tell({"status": "script"})
 
@@ -76,26 +76,26 @@ class Sending:
             operator = None if op.type in self._known else standard.operators.get(op.type)
             if operator is not None and not operator.kernel.__module__.startswith("oarlock."):
                 raise ArgumentError(
-                    f'the script declares the operator "{op.type}", which other workers do not know: they get the program, and no Python',
+                    f'the script declares the operator "{op.type}", which other workers do not know: they receive only the program',
                     location=op.location,
-                    hint="--import my_operators.py, a file that declares it, makes all workers know it",
+                    hint="declare it in a file, and import that on all workers with --import my_operators.py",
                 )
 
 
 @dataclass(frozen=True)
 class Received:
-    """A model and the options that it is trained by, as the first worker has sent them; no model where each worker runs the script."""
+    """The model and options that the first worker sent; no model if each worker runs the script."""
 
     model: Model | None = None
     options: dict[str, object] = field(default_factory=dict)
 
 
 def receive() -> Received | None:
-    """Get what the first worker sends; None where it ended before it sent anything, as soon as it has said why.
+    """Receive the model of the first worker, or None if it ended without sending anything, after it has printed the reason.
 
-    Raises WorkerError where it does not come, and what `ol.load_model` does.
+    Raises WorkerError if nothing arrives, and the errors of `ol.load_model`.
     """
-    import oarlock.op.update  # noqa: F401  training programs use its operators
+    import oarlock.op.update  # noqa: F401  registers the operators of training programs
 
     workers = connect()
     about = json.loads(tell(workers))
@@ -108,6 +108,6 @@ def receive() -> Received | None:
 
 
 def _wait_for_end(workers: Workers) -> None:
-    """Wait until the first worker has gone: who watches them ends all when one has, and its message may not be out."""
+    """Wait until the first worker has ended: torchrun ends all workers when one ends, and its message may not be printed yet."""
     with suppress(WorkerError):
         tell(workers)

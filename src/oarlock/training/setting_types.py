@@ -1,4 +1,4 @@
-"""Settings that are declared: the type and the first value of each, and what is given to one as a value of its type."""
+"""Declared settings: their types and defaults, and converting given values to those types."""
 
 import dataclasses
 import tomllib
@@ -13,19 +13,19 @@ from oarlock.training.configuration import Given
 
 __all__ = ["Setting", "convert", "declared_by"]
 
-_ORDER = (bool, int, float, None, str)  # in which the types of a union are tried; None stands for all others
+_ORDER = (bool, int, float, None, str)  # in which the types of a union are tried; None means all others
 
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """A setting that is declared: its type, and its value unless another is given."""
+    """A declared setting: its type and default."""
 
     type: Any
     default: object
 
 
 def declared_by(defaults: object, above: str = "") -> dict[str, Setting]:
-    """The settings in a dict of values, or in a dataclass, nested ones too, by dotted names. Raises ArgumentError for what is neither."""
+    """Return the settings in a dict or dataclass instance, including nested ones, by dotted names. Raises ArgumentError for other types."""
     if isinstance(defaults, Mapping):
         fields = [(str(name), _type_of(value), value) for name, value in defaults.items()]
     elif dataclasses.is_dataclass(defaults) and not isinstance(defaults, type):
@@ -33,7 +33,7 @@ def declared_by(defaults: object, above: str = "") -> dict[str, Setting]:
         fields = [(field.name, hints[field.name], getattr(defaults, field.name)) for field in dataclasses.fields(defaults) if field.init]
     else:
         raise ArgumentError(
-            f"settings are a dict of values, or an instance of a dataclass, not {defaults!r:.60}",
+            f"settings must be a dict or a dataclass instance, not {defaults!r:.60}",
             hint='ol.settings({"hidden": 32, "lr": 1e-3})',
         )
     found: dict[str, Setting] = {}
@@ -46,7 +46,7 @@ def declared_by(defaults: object, above: str = "") -> dict[str, Setting]:
 
 
 def _type_of(value: object) -> Any:
-    """The type of a setting whose first value is `value`; any, where that is None."""
+    """Return the type of a setting with this default; Any for None."""
     if isinstance(value, list | tuple) and value:
         kinds = {type(item) for item in value}
         return list[kinds.pop()] if len(kinds) == 1 else list[float] if kinds == {int, float} else list  # type: ignore[misc]
@@ -54,18 +54,18 @@ def _type_of(value: object) -> Any:
 
 
 def convert(name: str, setting: Setting, given: Given) -> object:
-    """The value that is given, as the type of the setting. Raises ArgumentError where it is none."""
+    """Return the given value as the type of the setting. Raises ArgumentError if it does not fit."""
     try:
         return _read(setting.type, str(given.value)) if given.is_text else _checked(setting.type, given.value)
     except (ValueError, TypeError):
         usual = "" if setting.default is None else f", such as {setting.default!r:.40}"
         raise ArgumentError(
-            f'"{name}" is {_in_words(setting.type)}{usual}, not {given.value!r:.60}', given=[f"{given.where} gives it"]
+            f'"{name}" must be {_in_words(setting.type)}{usual}, not {given.value!r:.60}', given=[f"given by {given.where}"]
         ) from None
 
 
 def _read(kind: Any, text: str) -> object:
-    """The text of a command line as a value of a type. Raises ValueError."""
+    """Convert command-line text to a type. Raises ValueError."""
     origin, inside = typing.get_origin(kind), typing.get_args(kind)
     if kind is str:
         return text
@@ -86,14 +86,14 @@ def _read(kind: Any, text: str) -> object:
         return _many(kind, [word.strip() for word in text.split(",")] if text else [], _read)
     if isinstance(kind, type) and issubclass(kind, Path):
         return kind(text)
-    try:  # of any type
+    try:  # any type
         return _toml(text)
     except ValueError:
         return text
 
 
 def _checked(kind: Any, value: object) -> object:
-    """A value of TOML as one of a type, where nothing is lost. Raises ValueError."""
+    """Convert a TOML value to a type without loss. Raises ValueError."""
     origin, inside = typing.get_origin(kind), typing.get_args(kind)
     if kind in (str, bool, int):
         return value if type(value) is kind else _fail()
@@ -101,7 +101,7 @@ def _checked(kind: Any, value: object) -> object:
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else _fail()
     if origin in (typing.Union, types.UnionType):
         return _first(inside, _checked, value)
-    if kind is types.NoneType:  # which TOML has not
+    if kind is types.NoneType:  # TOML has no null
         return _fail()
     if origin is typing.Literal:
         return value if value in inside else _fail()
@@ -113,7 +113,7 @@ def _checked(kind: Any, value: object) -> object:
 
 
 def _many(kind: Any, values: Sequence[Any], read: Callable[[Any, Any], object]) -> object:
-    """Values as a list or a tuple, each as the type of its place."""
+    """Convert values to a list or a tuple, each to the type of its position."""
     inside = typing.get_args(kind)
     if tuple in (kind, typing.get_origin(kind)):
         kinds = [inside[0] if inside else Any] * len(values) if not inside or inside[-1] is ... else list(inside)
@@ -122,7 +122,7 @@ def _many(kind: Any, values: Sequence[Any], read: Callable[[Any, Any], object]) 
 
 
 def _first(kinds: Sequence[Any], read: Callable[[Any, Any], object], value: object) -> object:
-    """The value as the first type that takes it."""
+    """Convert a value to the first type that accepts it."""
     for each in sorted(kinds, key=lambda each: _ORDER.index(each if each in _ORDER else None)):
         try:
             return read(each, value)

@@ -1,4 +1,4 @@
-"""A copy of what the steps of a program write, and the way back to it."""
+"""A copy of the state that the steps of a program write, and restoring it."""
 
 import torch
 
@@ -11,9 +11,9 @@ __all__ = ["StateCopy"]
 
 
 class StateCopy:
-    """The values in a scope of the variables that a program's steps write, as they were when they were last taken.
+    """The values of the variables that the steps of a program write, as of the last `take`.
 
-    It reads them where they are, so that steps go on writing over them; what no step writes is not copied.
+    The values are read in place, so that steps can continue to overwrite them. Variables that no step writes are not copied.
     """
 
     def __init__(self, program: Program, scope: Scope):
@@ -22,7 +22,7 @@ class StateCopy:
         self._held: dict[str, object] = {}
 
     def take(self) -> None:
-        """Copy them as they are now, into the memory of the copy before."""
+        """Copy the current values, reusing the memory of the previous copy."""
         copies, values = [], []
         with lock_of_writing(self._scope):
             for name in self._names:
@@ -30,7 +30,7 @@ class StateCopy:
                 held = found.held if found is not None and found.is_set else None
                 if not isinstance(held, torch.Tensor):
                     self._held[name] = held
-                elif isinstance(before, torch.Tensor) and _is_alike(before, held):
+                elif isinstance(before, torch.Tensor) and _can_overwrite(before, held):
                     copies.append(before)
                     values.append(held)
                 else:
@@ -40,7 +40,7 @@ class StateCopy:
                     foreach_copy_(copies, values)
 
     def restore(self) -> None:
-        """Let the scope hold copies of what was taken."""
+        """Restore the copied values in the scope."""
         for name, held in self._held.items():
             found = self._scope.find_var(name)
             if found is None:
@@ -51,9 +51,9 @@ class StateCopy:
                 found.give(held.clone() if isinstance(held, torch.Tensor) else held, own=isinstance(held, torch.Tensor))
 
     def take_from(self, scope: Scope) -> None:
-        """Copy them of another scope, as they were saved."""
+        """Take the values of another scope, such as that of a checkpoint."""
         self._held = {name: scope[name] for name in self._names if scope.find_var(name) is not None}
 
 
-def _is_alike(left: torch.Tensor, right: torch.Tensor) -> bool:
+def _can_overwrite(left: torch.Tensor, right: torch.Tensor) -> bool:
     return left.shape == right.shape and left.dtype is right.dtype and left.device == right.device

@@ -1,4 +1,4 @@
-"""A run of several workers: they begin with one program and one state, and the first of them keeps the folder of the run."""
+"""Training with several workers: they start with the same program and state, and the first of them writes the run folder."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -26,14 +26,14 @@ from oarlock.training.shares import Shares
 
 __all__ = ["FollowedFolder", "open_folder", "require_one_start", "shared_by", "tell"]
 
-_PART = 2**26  # bytes that are sent at once: each exchange has the time that the connection was made with
+_PART = 2**26  # bytes per exchange, each of which has the timeout of the connection
 
 
 def shared_by(workers: Workers, program: Program, *, shard_optimizer: bool = False, sync_batch_norm: bool = True) -> tuple[Program, Shares]:
-    """The program that each of the workers runs: this one, where it is alone, else a copy that exchanges tensors with the others; and
-    what each of them keeps a share of.
+    """Return the program for a worker and the state that is split among workers.
 
-    Raises ProgramError for an input whose rows are not its first axis: the rows of a data set are dealt to the workers along that.
+    For a single worker, the program is unchanged; otherwise it is a copy that exchanges tensors with the others. Raises ProgramError for
+    an input whose rows are not on its first axis, because the first axis of the data is divided among the workers.
     """
     if workers.count == 1:
         return program, Shares()
@@ -42,17 +42,17 @@ def shared_by(workers: Workers, program: Program, *, shard_optimizer: bool = Fal
     if inside:
         var, placed = inside[0]
         raise ProgramError(
-            f'the rows of "{var.name}" are along axis {placed.axis}, and ol.train deals the first axis of the data to the workers',
+            f'the rows of "{var.name}" are on axis {placed.axis}, but ol.train divides the first axis of the data among the workers',
             location=var.location,
             given=[var.describe()],
-            hint="declare the input with its rows first, and let the program transpose it",
+            hint="declare the input with its rows on the first axis, and transpose it in the program",
         )
     data_parallel(copy, sync_batch_norm=sync_batch_norm)
     return copy, Shares(workers, keep_shares(copy, workers=workers.count) if shard_optimizer else {})
 
 
 def require_one_start(workers: Workers, program: Program, steps: int) -> None:
-    """Raise WorkerError where the workers have not one program, or are not after one step; it names the first difference."""
+    """Raise WorkerError, with the first difference, if the workers have different programs or are at different steps."""
     if workers.count == 1:
         return
     own = torch.frombuffer(bytearray.fromhex(content_hash(program)), dtype=torch.uint8)
@@ -64,23 +64,23 @@ def require_one_start(workers: Workers, program: Program, steps: int) -> None:
         raise WorkerError(
             "the workers were given different programs",
             given=[f"worker 0 and worker {other}: {difference}"],
-            hint="start the same script, of the same version, on all of them",
+            hint="start the same version of the same script on all of them",
         )
     lowest, highest = workers.least(steps), -workers.least(-steps)
     if lowest != highest:
         raise WorkerError(
-            f"the workers go on after different steps: from {lowest} to {highest}",
-            hint="the folder of the run is one that all of them read, and holds the checkpoints of one run",
+            f"the workers would resume after different steps, from {lowest} to {highest}",
+            hint="use a run folder that all workers can read, with the checkpoints of a single run",
         )
 
 
 def _program_of(workers: Workers, program: Program, index: int) -> Program:
-    """The program of one of the workers, on all of them."""
+    """Return the program of one worker, on all workers."""
     return Program.from_bytes(tell(workers, program.to_bytes(source=False), root=index))
 
 
 def tell(workers: Workers, data: bytes = b"", *, root: int = 0) -> bytes:
-    """The bytes that worker `root` gives, on all workers; what the others give is of no interest."""
+    """Broadcast `data` of worker `root` to all workers, and return it. The data of the others is ignored."""
     size = int(workers.broadcast(torch.tensor([len(data)]), root))
     if workers.index == root:
         for start in range(0, size, _PART):
@@ -91,12 +91,12 @@ def tell(workers: Workers, data: bytes = b"", *, root: int = 0) -> bytes:
 
 
 def open_folder(run: Run, workers: Workers) -> RunFolder:
-    """The folder of a run: the first worker keeps it, the others read it."""
+    """Return the run folder of a worker: the first one writes it, the others read it."""
     return RunFolder(run) if workers.index == 0 else FollowedFolder(run)
 
 
 class FollowedFolder(RunFolder):
-    """The folder of a run that another worker keeps: it is read where the run begins, and only this worker's shares are written to it."""
+    """A run folder written by the first worker: this worker reads it at the start, and writes only its own shares."""
 
     def __init__(self, run: Run):
         super().__init__(run)
@@ -114,7 +114,7 @@ class FollowedFolder(RunFolder):
             self._thread.shutdown()
 
     def require_state(self, saved: Model, given: Model | TrainingResult) -> None:
-        """Nothing is compared: the first worker does."""
+        """Do nothing: the first worker compares the state."""
 
     def begin(
         self,
@@ -126,26 +126,26 @@ class FollowedFolder(RunFolder):
         settings: Mapping[str, object],
         start: Scope | None = None,
     ) -> None:
-        """Nothing is written: the first worker does."""
+        """Do nothing: the first worker writes the description."""
 
     def step(self, step: int, epoch: int, rows: int, values: Mapping[str, float]) -> None:
-        """Nothing is written."""
+        """Do nothing: the first worker logs steps."""
 
     def epoch(self, record: EpochRecord | ValidationRecord) -> None:
-        """Nothing is written."""
+        """Do nothing: the first worker logs epochs."""
 
     def end(self, step: int) -> None:
-        """Nothing is written."""
+        """Do nothing: the first worker logs the end."""
 
     def save(self, program: Program, scope: Scope, state: SavedState, *, best: int | None) -> None:
-        """Write the shares of this worker, beside the training."""
+        """Write the shares of this worker in the background."""
         if self.shares and state.steps != self._saved:
             self._wait()
             self._saved = state.steps
             self._writing = self._thread.submit(self._write_shares, state.steps, self.shares.copied(scope))
 
     def _wait(self) -> None:
-        """Wait for the shares that are being written; warn of those that could not be."""
+        """Wait for the shares that are being written, and warn if that failed."""
         writing, self._writing = self._writing, None
         if writing is not None:
             try:
@@ -158,4 +158,4 @@ class FollowedFolder(RunFolder):
         write_part(self.checkpoints, step, self.shares.own_file, safetensors.torch.save(shares))
 
     def keep_sample(self, program: Program, part: str, feed: Feed, rows: int) -> None:
-        """Nothing is written."""
+        """Do nothing: the first worker stores the sample."""

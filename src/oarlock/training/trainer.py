@@ -39,8 +39,8 @@ from oarlock.training.loggers.protocol import Logger
 from oarlock.training.loggers.selection import open_loggers
 from oarlock.training.loop import Loop
 from oarlock.training.metric_log import require_loggable
-from oarlock.training.new_run import MOST, NewRun, chosen, driven, training_program
-from oarlock.training.progress import Display, SilentDisplay, announced, select_display
+from oarlock.training.new_run import MOST, NewRun, backend_setting, training_program, training_settings
+from oarlock.training.progress import Display, SilentDisplay, report_run_folder, select_display
 from oarlock.training.records import EpochRecord, TrainingResult
 from oarlock.training.replay import open_batches
 from oarlock.training.run_folder import Run
@@ -124,7 +124,7 @@ def train(
         raise ArgumentError(f'not_finite must be "stop" or "warn", not {not_finite!r:.60}')
     workers = connect()
     worker = workers.index, workers.count
-    told = Loggers(open_loggers(loggers if workers.index == 0 else ()))
+    active_loggers = Loggers(open_loggers(loggers if workers.index == 0 else ()))
     invocation = current_invocation()
     run = invocation.run_of(run)
     if tune:
@@ -138,7 +138,7 @@ def train(
             raise ArgumentError(f'"{folder.path}" contains a run with its own parameters; scope can only be given for a new run')  # type: ignore[union-attr]
         prediction = getattr(cost, "prediction", None) or getattr(saved, "prediction", None)
         if isinstance(cost, Var):
-            drive = driven(own if batch_size is None else batch_size, epochs, backend)
+            drive = training_settings(own if batch_size is None else batch_size, epochs, backend)
             executor = Executor(place, backend=require_backend(drive.backend))
             program = training_program(cost, optimizer, show or {}, drive.batch_size)
             if saved is not None:
@@ -154,8 +154,8 @@ def train(
         if isinstance(cost, Var):
             scope = Scope() if scope is None else scope
         else:
-            program, scope = _continued(cost, optimizer, show, own if batch_size is None else batch_size)
-            drive, executor = _driven_on(cost, place, epochs, backend)
+            program, scope = _program_to_continue(cost, optimizer, show, own if batch_size is None else batch_size)
+            drive, executor = _settings_to_continue(cost, place, epochs, backend)
         if folder is not None:
             require_loggable(program.targets)
             folder.prediction = prediction
@@ -174,15 +174,15 @@ def train(
             )
         program.training = drive
         if isinstance(cost, Var):
-            _take_up(program, scope, drive.epochs, batches.per_epoch if isinstance(batches, Batches) else None)
+            _require_trainable(program, scope, drive.epochs, batches.per_epoch if isinstance(batches, Batches) else None)
         init(program, scope)
-        heard = early_stopping, on_step, on_epoch, folder, told
+        callbacks = early_stopping, on_step, on_epoch, folder, active_loggers
         shared = validate_every, not_finite == "stop", shard_optimizer, sync_batch_norm
-        loop = Loop(program, scope, batches, held_out, executor, *heard, *shared)
+        loop = Loop(program, scope, batches, held_out, executor, *callbacks, *shared)
         named = str(data) if isinstance(data, str | os.PathLike) else type(data).__name__
         command, settings = invocation.command or sys.argv, invocation.in_effect
         if folder is not None:
-            loop.go_on(state)
+            loop.restore_progress(state)
         require_one_start(workers, program, loop.result.steps)
         if folder is not None:
             start = None if isinstance(cost, Var | NewRun) else scope
@@ -192,8 +192,8 @@ def train(
         about = describe_run(program, named, command) if folder is None else {**folder.about, "folder": str(folder.path.resolve())}
         shown = contextlib.nullcontext()
         if folder is not None and workers.index == 0:
-            shown = announced(folder.path, display, loop.has_all_epochs, predicts=folder.prediction is not None)
-        with shown, told.running({**about, "settings": settings}, loop.result.steps, loop.summary):
+            shown = report_run_folder(folder.path, display, loop.has_all_epochs, predicts=folder.prediction is not None)
+        with shown, active_loggers.running({**about, "settings": settings}, loop.result.steps, loop.summary):
             result = loop.run(steps, display)
             invocation.on_result(result)
             return result
@@ -209,7 +209,7 @@ def _opened(data: object, transform: Transform | None) -> "Mapping[str, object] 
     return source if transform is None else replace(source, transform=transform)
 
 
-def _take_up(program: Program, scope: Scope, epochs: int, per_epoch: int | None) -> None:
+def _require_trainable(program: Program, scope: Scope, epochs: int, per_epoch: int | None) -> None:
     """Check that `program` may train in `scope`: the state in it must belong to this program, and the run must not be finished.
 
     Steps counted in a parent scope belong to another run that trains the same parameters. Raises ScopeError.
@@ -232,7 +232,7 @@ def _take_up(program: Program, scope: Scope, epochs: int, per_epoch: int | None)
         )
 
 
-def _continued(
+def _program_to_continue(
     model: Model | TrainingResult, optimizer: Optimizer | None, show: Mapping[str, Var] | None, batch_size: int | None
 ) -> tuple[Program, Scope]:
     """Return the program and scope of a run to continue, which keeps its optimizer and batch size. Raises ArgumentError."""
@@ -248,7 +248,7 @@ def _continued(
     return program, model.scope if isinstance(model, Model) else model.parameters
 
 
-def _driven_on(
+def _settings_to_continue(
     model: Model | TrainingResult, place: Place | Sequence[Place] | None, epochs: int | None, backend: str | None
 ) -> tuple[Training, Executor]:
     """Return the settings and the executor of a run to continue: the saved settings, updated by the given ones."""
@@ -257,7 +257,7 @@ def _driven_on(
     if epochs is not None:
         drive = replace(drive, epochs=require_count("epochs", epochs, most=MOST))
     if backend is not None:
-        drive = replace(drive, backend=chosen(backend))
+        drive = replace(drive, backend=backend_setting(backend))
     try:
         return drive, Executor(place, limits=model.limits if isinstance(model, Model) else None, backend=require_backend(drive.backend))
     except ArgumentError as error:

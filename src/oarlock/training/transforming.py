@@ -1,4 +1,4 @@
-"""The feed of a batch: what a user's function makes of it, as the inputs of a program take it."""
+"""The feed of a batch: the result of the user's transform, converted to the inputs of a program."""
 
 from collections.abc import Mapping
 
@@ -24,15 +24,14 @@ def feed_of(
     rows: numpy.ndarray | None = None,
     rounds: bool = False,
 ) -> Feed:
-    """The feed of batch `number` of an epoch. Raises FeedError where the transform makes something else than columns by name.
+    """Return the feed of batch `number` of an epoch. Raises FeedError if the transform returns anything but columns by name.
 
-    A transform of two arguments gets a generator of random numbers whose seed is a function of `seed`, that of the program, the epoch and
-    the batch.
+    A transform of two arguments gets a random generator, seeded by the program's `seed`, the epoch and the batch.
     """
     if source.transform is not None:
         batch = dict(batch) if isinstance(batch, Mapping) else batch
         generator = [numpy.random.default_rng(random.key_of(seed, "transform", epoch, number))] if source.draws else []
         batch = source.transform(batch, *generator)
         if not isinstance(batch, Mapping):
-            raise FeedError(f"transform returned {describe_value(batch)}, not a dict of columns by the names of the inputs")
+            raise FeedError(f"transform returned {describe_value(batch)}, not a dict of input names and columns")
     return inputs.feed(batch, rows, rounds=rounds)

@@ -1,4 +1,4 @@
-"""Loggers: where a run is watched."""
+"""Metric loggers: TensorBoard, MLflow, W&B, trackio, and the interface of custom ones."""
 
 from oarlock.suggestions import suggest_names
 from oarlock.training.loggers.mlflow import MLflow

@@ -1,4 +1,4 @@
-"""The loggers of a run: what one of them raises does not end it."""
+"""The loggers of a run, isolated so that their errors do not end it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ __all__ = ["Loggers"]
 
 
 class Loggers:
-    """Tells several loggers, each until it raises: that is warned of, and the logger is told nothing more."""
+    """A group of loggers. A logger that raises is removed, with a warning."""
 
     def __init__(self, loggers: Sequence[Logger]):
-        self._told = list(loggers)
+        self._active = list(loggers)
 
     def __bool__(self) -> bool:
-        return bool(self._told)
+        return bool(self._active)
 
     def running(self, settings: Mapping[str, object], step: int, summary: Callable[[str], Mapping[str, object]]) -> "Running":
-        """A `with` block in which a run goes on after `step`; `summary` makes what they are told at the end of how it ended."""
+        """Return a context for a run that starts after `step`. `summary(status)` makes the final report."""
         return Running(self, settings, step, summary)
 
     def begin(self, settings: Mapping[str, object], step: int) -> None:
@@ -29,7 +29,7 @@ class Loggers:
         self._tell(lambda logger: logger.end(summary))
 
     def log(self, step: int, part: str, values: Mapping[str, float]) -> None:
-        """Tell `values` by their labels, after the `part` of a run that they are of."""
+        """Log `values` under labels that begin with the `part` of the run."""
         named = {f"{part}/{label}": value for label, value in values.items()}
         self._tell(lambda logger: logger.log(step, named))
 
@@ -41,22 +41,22 @@ class Loggers:
         self._tell(lambda logger: getattr(logger, "flush", _nothing)())
 
     def _tell(self, call: Callable[[Logger], object]) -> None:
-        for logger in list(self._told):
+        for logger in list(self._active):
             try:
                 call(logger)
             except Exception as error:
-                self._told.remove(logger)
+                self._active.remove(logger)
                 reason = (str(error).strip().splitlines() or [""])[0]
                 warn_here(
                     f"the logger {type(logger).__name__} raised {type(error).__name__}{f': {reason}' if reason else ''}. "
-                    "It is told nothing more; the run goes on",
+                    "It is not called again; training continues",
                     RuntimeWarning,
                 )
 
 
 @dataclass(frozen=True)
 class Running:
-    """A run of which loggers are told that it begins, and how it ended."""
+    """A context that reports the start and end of a run to loggers."""
 
     loggers: Loggers
     settings: Mapping[str, object]

@@ -1,4 +1,4 @@
-"""Runs of MLflow."""
+"""The MLflow logger."""
 
 import time
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ _APART = 1.0  # seconds between calls
 
 
 class MLflow:
-    """Logs to the tracking server or the database at `address`, as a run of `experiment`: settings as parameters, measurements as metrics.
+    """A logger to the MLflow server or database at `address`, as a run of `experiment` with settings as parameters.
 
-    A run that goes on is found again by the tag `oarlock.id`, and steps that it has are not logged again. Metrics are gathered for a
-    second, and sent before each checkpoint. `settings` stand beside those of the run. A database at `sqlite:///...` needs the whole
-    package, for a server `mlflow-skinny` will do. Raises ArgumentError without either, `pip install "oarlock[mlflow]"`.
+    A resumed run is found by the tag `oarlock.id`, and steps that it already has are not logged again. Metrics are batched for a second,
+    and sent before each checkpoint. `settings` are added to the settings of the run. A database at `sqlite:///...` needs the package
+    mlflow; for a server, `mlflow-skinny` is enough. Raises ArgumentError without either: `pip install "oarlock[mlflow]"`.
     """
 
     def __init__(

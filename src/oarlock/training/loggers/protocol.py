@@ -1,4 +1,4 @@
-"""Logger: who is told what a run measures."""
+"""The interface of metric loggers."""
 
 from collections.abc import Mapping
 from typing import Protocol, runtime_checkable
@@ -8,7 +8,7 @@ __all__ = ["Logger"]
 
 @runtime_checkable
 class Logger(Protocol):
-    """Three functions that a run calls, in its own thread. Any object that has them is a logger:
+    """The interface of loggers: three methods that a run calls in its own thread. Any object that has them is a logger:
 
         class Printed:
             def begin(self, settings, step):
@@ -23,21 +23,27 @@ class Logger(Protocol):
 
         ol.train(cost, data, loggers=[Printed()])
 
-    One that raises is reported once, and told nothing more; the run goes on. It may have a fourth function, `flush()`, which is called
-    before each checkpoint: what was logged by then outlives the process.
+    A logger that raises causes one warning and is not called again; training continues. An optional fourth method, `flush()`, is called
+    before each checkpoint, and must store everything logged so far.
     """
 
     def begin(self, settings: Mapping[str, object], step: int) -> None:
-        """A run begins, or goes on after `step`. A logger may hold later ones, of a process that was killed: those come again.
+        """Start a run, or resume it after `step`. Later steps may have been logged by a process that was killed; they are logged again.
 
-        `settings` say what the run is, as `run.json` in its folder does; `settings["id"]` is the same each time it goes on.
+        `settings` describe the run, like `run.json` in its folder; `settings["id"]` is the same after resuming.
         """
         ...
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """`values` after `step`, from 1: "train/loss" of each step, "epoch/loss" and "epoch" of a pass over the data, "validation/loss"."""
+        """Log `values` after `step`, counted from 1.
+
+        The labels are "train/loss" for each step, "epoch/loss" and "epoch" for each epoch, and "validation/loss".
+        """
         ...
 
     def end(self, summary: Mapping[str, object]) -> None:
-        """No more is to come. `summary["status"]` is "finished", "interrupted" or "failed"; steps and the last measurements follow."""
+        """End the run.
+
+        `summary["status"]` is "finished", "interrupted" or "failed"; the other entries are the steps and the last metrics.
+        """
         ...

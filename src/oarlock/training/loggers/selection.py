@@ -1,4 +1,4 @@
-"""Loggers by name, and the packages that they need."""
+"""Creating loggers by name, and importing the packages that they need."""
 
 import importlib
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ _KINDS = {
 
 
 def get_package(name: str) -> Any:
-    """The package of a logger. Raises ArgumentError where it is not installed."""
+    """Import the package of a logger. Raises ArgumentError if it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -30,10 +30,10 @@ def get_package(name: str) -> Any:
 
 
 def open_loggers(loggers: Iterable[Logger | str]) -> list[Logger]:
-    """The loggers as given, or by a kind and where it logs to, such as `tensorboard:runs/tensorboard`. Raises ArgumentError."""
+    """Return the given loggers, creating those given as strings such as `tensorboard:runs/tensorboard`. Raises ArgumentError."""
     if isinstance(loggers, str) or not isinstance(loggers, Iterable):
         raise ArgumentError(
-            f"loggers is a list, not {describe_value(loggers)}", location=here(), hint='loggers=["tensorboard:runs/tensorboard"]'
+            f"loggers must be a list, not {describe_value(loggers)}", location=here(), hint='loggers=["tensorboard:runs/tensorboard"]'
         )
     return [_opened(logger) for logger in loggers]
 
@@ -43,13 +43,13 @@ def _opened(logger: object) -> Logger:
         kind, _, where = logger.partition(":")
         if kind not in _KINDS or not where:
             known = "; ".join(f"{name} and {needed}" for name, (_, needed) in _KINDS.items())
-            raise ArgumentError(f'"{logger}" names no logger', location=here(), contract=f"a logger is {known}")
+            raise ArgumentError(f'"{logger}" is not a known logger', location=here(), contract=f"a logger is {known}")
         made = importlib.import_module(f"oarlock.training.loggers.{kind}")
         return getattr(made, _KINDS[kind][0])(where)
     if not isinstance(logger, Logger) or isinstance(logger, type):
         raise ArgumentError(
-            f"a logger has the functions begin, log and end; {describe_value(logger)} has not",
+            f"a logger needs the methods begin, log and end; {describe_value(logger)} does not have them",
             location=here(),
-            hint='ol.training.loggers.TensorBoard("runs/tensorboard"), or one of your own: ol.training.loggers.Logger',
+            hint='use ol.training.loggers.TensorBoard("runs/tensorboard"), or implement ol.training.loggers.Logger',
         )
     return logger

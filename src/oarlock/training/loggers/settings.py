@@ -1,4 +1,4 @@
-"""Settings and labels, as loggers take them."""
+"""Conversion of settings and labels for loggers."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ __all__ = ["flat", "new_to"]
 
 
 def flat(settings: Mapping[str, object], *, before: str = "") -> dict[str, object]:
-    """Nested settings by the path of each: `training.batch_size`."""
+    """Return nested settings by dotted paths, such as `training.batch_size`."""
     found: dict[str, object] = {}
     for name, value in settings.items():
         found |= flat(value, before=f"{before}{name}.") if isinstance(value, Mapping) else {f"{before}{name}": value}
@@ -14,5 +14,5 @@ def flat(settings: Mapping[str, object], *, before: str = "") -> dict[str, objec
 
 
 def new_to(held: Mapping[str, int], step: int, values: Mapping[str, float]) -> dict[str, float]:
-    """Those of `values` of which no later step is held, nor this one; `held` tells the last step by label."""
+    """Return the `values` that are newer than the last logged steps `held`, by label."""
     return {label: value for label, value in values.items() if held.get(label, -1) < step} if held else dict(values)

@@ -1,4 +1,4 @@
-"""Event files of TensorBoard."""
+"""The TensorBoard logger."""
 
 import json
 import os
@@ -18,11 +18,11 @@ _PREFIX = "events.out.tfevents."
 
 
 class TensorBoard:
-    """Writes event files into `folder`, one for each time that the run goes on: `tensorboard --logdir FOLDER` shows them.
+    """A logger to event files in `folder`, one for each time that the run is started or resumed. `tensorboard --logdir FOLDER` shows them.
 
-    Each call is in the file when it returns, so a process that is killed loses nothing. Where a run goes on after a step, its file says so,
-    and TensorBoard drops later steps of the files before. `settings` stand beside those of the run. Raises ArgumentError without the
-    package tensorboard, `pip install "oarlock[tensorboard]"`.
+    Each call is written immediately, so a killed process loses nothing. If a run resumes after a step, its file records that, and
+    TensorBoard drops later steps of earlier files. `settings` are added to the settings of the run. Raises ArgumentError without the
+    package tensorboard: `pip install "oarlock[tensorboard]"`.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, settings: Mapping[str, object] | None = None):
@@ -41,9 +41,9 @@ class TensorBoard:
         there = sorted(self.folder.glob(f"{_PREFIX}*"))
         goes_on = any(path.name.endswith(f".{settings['id']}") for path in there)
         latest = there[-1].name.removeprefix(_PREFIX).partition(".")[0] if there else ""
-        second = max(int(time.time()), int(latest) + 1 if latest.isdecimal() else 0)  # files are read in the order of their names
+        second = max(int(time.time()), int(latest) + 1 if latest.isdecimal() else 0)  # files are read in name order
         name = f"{_PREFIX}{second:010d}.{platform.node() or 'here'}.{os.getpid()}.{settings['id']}"
-        self._file = self._records.RecordWriter(open(self.folder / name, "xb"))  # noqa: SIM115  it is written until the run ends
+        self._file = self._records.RecordWriter(open(self.folder / name, "xb"))  # noqa: SIM115  kept open until the run ends
         self._write(file_version="brain.Event:2")
         if goes_on:
             start = self._event.SessionLog(status=self._event.SessionLog.START)
@@ -53,8 +53,8 @@ class TensorBoard:
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Write the values of a step."""
-        told = [self._summary.Summary.Value(tag=label, simple_value=value) for label, value in values.items()]
-        self._write(step=step, summary=self._summary.Summary(value=told))
+        scalars = [self._summary.Summary.Value(tag=label, simple_value=value) for label, value in values.items()]
+        self._write(step=step, summary=self._summary.Summary(value=scalars))
 
     def end(self, summary: Mapping[str, object]) -> None:
         """Write the summary and close the event file."""
@@ -62,7 +62,7 @@ class TensorBoard:
         self._file.close()
 
     def _text(self, tag: str, entries: Mapping[str, object], step: int) -> None:
-        """A table of names and values."""
+        """Write a table of names and values."""
         lines = ["| name | value |", "|---|---|", *(f"| {name} | {_cell(value)} |" for name, value in entries.items())]
         data = self._summary.SummaryMetadata.PluginData(plugin_name="text")
         tensor = self._tensor.TensorProto(dtype="DT_STRING", string_val=["\n".join(lines).encode()], tensor_shape={"dim": [{"size": 1}]})

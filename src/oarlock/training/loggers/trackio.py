@@ -1,4 +1,4 @@
-"""Runs of trackio."""
+"""The trackio logger."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,10 +10,11 @@ __all__ = ["Trackio"]
 
 
 class Trackio:
-    """Logs to the trackio `project`, a database in the user's folder; `options` are those of `trackio.init`, such as `name` and `space_id`.
+    """A logger to the trackio `project`, a database in the user's home folder.
 
-    A run that goes on has the same name, and steps that the database has are not logged again; at a distance, none up to its last.
-    `settings` stand beside those of the run. Raises ArgumentError without the package trackio, `pip install "oarlock[trackio]"`.
+    `options` are passed to `trackio.init`, such as `name` and `space_id`. A resumed run has the same name, and steps that the database
+    already has are not logged again; with a remote space, all steps up to its last are skipped. `settings` are added to the settings of
+    the run. Raises ArgumentError without the package trackio: `pip install "oarlock[trackio]"`.
     """
 
     def __init__(self, project: str, *, settings: Mapping[str, object] | None = None, **options: Any):

@@ -1,4 +1,4 @@
-"""Runs of Weights & Biases."""
+"""The Weights & Biases logger."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,11 +9,11 @@ __all__ = ["WandB"]
 
 
 class WandB:
-    """Logs to the W&B `project`; `options` are those of `wandb.init`, such as `mode="offline"`, `dir`, `name`, `entity`.
+    """A logger to the W&B `project`. `options` are passed to `wandb.init`, such as `mode="offline"`, `dir`, `name`, `entity`.
 
-    A run that goes on has the same id, and steps that W&B has are not logged again. Offline it cannot know them: a run that was killed is
-    logged once more from its last checkpoint, in a folder of its own. `settings` stand beside those of the run. Raises ArgumentError
-    without the package wandb, `pip install "oarlock[wandb]"`.
+    A resumed run has the same id, and steps that W&B already has are not logged again. In offline mode these are unknown: a run that was
+    killed is logged again from its last checkpoint, to a new folder. `settings` are added to the settings of the run. Raises ArgumentError
+    without the package wandb: `pip install "oarlock[wandb]"`.
     """
 
     def __init__(self, project: str, *, settings: Mapping[str, object] | None = None, **options: Any):
