@@ -37,7 +37,7 @@ print(json.dumps(facts))
 
 REFUSAL = (
     "this is a training program: it has 5 gradient ops and updates 3 variables\n"
-    "  Try: save what predicts with ol.save_model(predict, parameters, path), or load it with ol.load_model"
+    "  Try: save only the prediction with ol.save_model(predict, parameters, path), or load it with ol.load_model"
     "    (oarlock explain TrainingProgramError)"
 )
 

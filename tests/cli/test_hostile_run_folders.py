@@ -179,7 +179,7 @@ def test_a_file_of_a_run_that_leads_elsewhere_is_not_read(place, oarlock, file):
     (place / "run" / file).symlink_to(place / "elsewhere")
     for verb in ("runs", "plot"):
         ended = oarlock(*VERBS[verb])
-        assert "is a symbolic link, which a file in the folder of a run must not be" in (ended.output + ended.error).replace("\n", " ")
+        assert "is a symbolic link, which is not allowed in a run folder" in (ended.output + ended.error).replace("\n", " ")
 
 
 def test_the_page_of_a_run_does_not_replace_what_a_link_leads_to(place, oarlock):

@@ -170,8 +170,8 @@ def test_what_a_verb_writes_is_returned_by_the_library(folder, tmp_path):
 def test_the_childs_error_is_raised_here(folder, tmp_path):
     (tmp_path / "link.safetensors").symlink_to(folder / "model.safetensors")
     assert refusal(ol.FormatError, lambda: run_untrusted("check", tmp_path / "link.safetensors")) == (
-        '"link.safetensors" is a symbolic link, which an untrusted file must not be\n'
-        "  Try: copy the file, or load it without untrusted where it is yours    (oarlock explain FormatError)"
+        '"link.safetensors" is a symbolic link, which is not allowed for an untrusted file\n'
+        "  Try: copy the file, or load it without untrusted if it is yours    (oarlock explain FormatError)"
     )
 
 
@@ -524,7 +524,7 @@ def test_every_verb_opens_no_link_in_the_child(verb, suffix, folder, tmp_path, m
     arguments = [argument.format(file=link, output=tmp_path / "output") for argument in VERBS[verb]]
     monkeypatch.setattr(output_file, "_handed", io.BytesIO())  # as in the child
     error = refusal(ol.FormatError, lambda: main.app([*verb.split(), *arguments, "--untrusted"], standalone_mode=False))
-    assert error.startswith(f'"{link.name}" is a symbolic link, which an untrusted file must not be')
+    assert error.startswith(f'"{link.name}" is a symbolic link, which is not allowed for an untrusted file')
 
 
 @pytest.mark.parametrize("verb", VERBS)

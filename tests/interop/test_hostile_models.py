@@ -136,7 +136,7 @@ def test_external_data_under_a_second_name_is_read_only_of_a_model_that_is_trust
     assert numpy.asarray(ol.from_onnx(path).scope["w"]).tolist() == [0, 1, 2, 3]
     with pytest.raises(ol.FormatError) as raised:
         ol.from_onnx(path, untrusted=True)
-    assert raised.value.message == 'external data: "w.bin" is one of 2 names of the same file, which an untrusted file must not be'
+    assert raised.value.message == 'external data: "w.bin" is one of 2 names of the same file, which is not allowed for an untrusted file'
     assert raised.value.hint == "copy the file, or import the model without untrusted if it is yours"
 
 

@@ -348,9 +348,9 @@ def test_more_bytes_than_are_allowed_are_refused(file):
 def test_no_pickle_is_read(tmp_path):
     torch.save(tensors(), tmp_path / "pytorch_model.bin")
     error = refused(ol.FormatError, two_layers(), tmp_path / "pytorch_model.bin")
-    assert error.message == '"pytorch_model.bin" is a pickle by its name, and no pickle is read: reading one can run anything'
+    assert error.message == '"pytorch_model.bin" is a pickle by its name, and pickles are not read: reading one can run arbitrary code'
     error = refused(ol.MissingFileError, two_layers(), tmp_path)
-    assert error.given == ("pytorch_model.bin is a pickle, which is never read: reading one can run anything",)
+    assert error.given == ("pytorch_model.bin is a pickle, which is never read: reading one can run arbitrary code",)
     (tmp_path / "pytorch_model.bin").rename(tmp_path / "model.safetensors")
     assert isinstance(refused(ol.OarlockError, two_layers(), tmp_path), ol.FormatError)
 
@@ -393,7 +393,7 @@ def test_an_index_that_says_what_is_not_so_is_refused(tmp_path):
     index["weight_map"]["first.w"] = index["weight_map"]["first.b"]
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     error = refused(ol.FormatError, two_layers(), folder)
-    assert error.message == "\"model-00002-of-00002.safetensors\" does not hold what the index says that it holds: 'first.w'"
+    assert error.message == "\"model-00002-of-00002.safetensors\" lacks a tensor that the index lists in it: 'first.w'"
     (folder / "model-00002-of-00002.safetensors").unlink()
     refused(ol.MissingFileError, two_layers(), folder)
 
@@ -472,7 +472,7 @@ def test_truth_values_are_0_and_1(tmp_path):
 def test_a_file_that_is_cut_while_it_is_read_is_an_error_of_ours(tmp_path, file):
     with TensorFile.open(file) as opened:
         file.write_bytes(file.read_bytes()[:-4])
-        with pytest.raises(ol.ReadError, match="was cut while it was read"):
+        with pytest.raises(ol.ReadError, match="was truncated while it was read"):
             opened.read(list(opened.entries)[-1])
 
 

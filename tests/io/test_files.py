@@ -16,7 +16,7 @@ from oarlock.io import container, files
 from oarlock.io.files import read_file
 
 LOADS = {"load_model": ol.load_model, "inference": inference.load_model}
-COPY = "copy the file, or load it without untrusted where it is yours    (oarlock explain FormatError)"
+COPY = "copy the file, or load it without untrusted if it is yours    (oarlock explain FormatError)"
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_a_strangers_file_is_no_link(load, model, tmp_path, descriptors):
     symbolic, hard, dangling = (tmp_path / name for name in ("symbolic", "hard", "dangling"))
     symbolic.symlink_to(model)
     dangling.symlink_to(tmp_path / "none")
-    says = 'FormatError: "{}" is {}, which an untrusted file must not be\n  Try: ' + COPY
+    says = 'FormatError: "{}" is {}, which is not allowed for an untrusted file\n  Try: ' + COPY
     load(model, untrusted=True)
     assert refusal(symbolic, load, untrusted=True) == says.format("symbolic", "a symbolic link")
     assert refusal(dangling, load, untrusted=True) == says.format("dangling", "a symbolic link")
@@ -105,7 +105,7 @@ def test_a_file_that_the_system_does_not_let_be_read_is_not_called_missing(untru
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     assert str(raised.value) == (
         f'"{model}" cannot be opened: Too many open files\n'
-        "  Try: close files that are open, or allow more: ulimit -n    (oarlock explain ReadError)"
+        "  Try: close open files, or allow more with ulimit -n    (oarlock explain ReadError)"
     )
     assert isinstance(raised.value, OSError)
     assert not isinstance(raised.value, FileNotFoundError)
@@ -164,7 +164,7 @@ def test_a_file_larger_than_the_limit_is_not_read(model):
         ol.load_model(model, limits=ol.Limits(file_bytes=100), untrusted=True)
     size = model.stat().st_size
     assert str(raised.value) == (
-        f'"model.safetensors" has {size:,} bytes, more than the limit of 100\n'
+        f'"model.safetensors" has {size:,} bytes, where 100 are allowed\n'
         "  Try: limits=Limits(file_bytes=...)    (oarlock explain LimitError)"
     )
 
@@ -175,7 +175,7 @@ def test_a_system_that_cannot_tell_links_opens_no_strangers_file(model, monkeypa
         ol.load_model(model, untrusted=True)
     assert str(raised.value) == (
         "this system cannot open an untrusted file: it has no O_NOFOLLOW\n"
-        "  Try: copy the file, and trust it    (oarlock explain ArgumentError)"
+        "  Try: if you trust the file, open it without untrusted    (oarlock explain ArgumentError)"
     )
     ol.load_model(model)
 

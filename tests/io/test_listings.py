@@ -33,7 +33,7 @@ def test_a_file_lists_nothing_else(listed, tmp_path):
     write_container(tmp_path / "file", both.block.program.to_bytes(), tensors)
     with pytest.raises(ol.FormatError) as raised:
         ol.load_model(tmp_path / "file")
-    assert raised.value.message == "oarlock.columns does not list columns for inputs of the program"
+    assert raised.value.message == "oarlock.columns does not map inputs of the program to columns"
 
 
 def test_a_model_keeps_the_program_that_predicts_and_what_is_pruned_of_it_has_none(tmp_path):
@@ -53,4 +53,4 @@ def test_a_program_that_predicts_is_bytes(tmp_path):
     write_container(tmp_path / "file", both.block.program.to_bytes(), tensors)
     with pytest.raises(ol.FormatError) as raised:
         ol.load_model(tmp_path / "file")
-    assert raised.value.message == "oarlock.prediction does not hold a program"
+    assert raised.value.message == "oarlock.prediction is not a program"

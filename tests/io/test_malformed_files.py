@@ -125,8 +125,7 @@ def test_a_changed_number_is_told_by_the_digest(whole, path):
     path.write_bytes(data)
     require_format_error(
         path,
-        '"model.safetensors" is not what was written: its SHA-256 differs\n'
-        "  Try: fetch or save the file again    (oarlock explain FormatError)",
+        '"model.safetensors" is damaged: its SHA-256 differs\n  Try: download or save the file again    (oarlock explain FormatError)',
     )
 
 
@@ -267,8 +266,8 @@ def test_a_plain_safetensors_file_is_refused(metadata, path):
     require_format_error(
         path,
         '"model.safetensors" is a safetensors file, but not a model of Oarlock\n'
-        "      it holds 2 tensors, none of them oarlock.program\n"
-        "  Try: ol.save_model writes files that hold a program too    (oarlock explain FormatError)",
+        "      none of its 2 tensors is oarlock.program\n"
+        "  Try: use a file written by ol.save_model, which also contains a program    (oarlock explain FormatError)",
     )
 
 
@@ -278,7 +277,7 @@ def test_a_program_without_our_mark_is_refused(whole, path):
     require_format_error(
         path,
         '"model.safetensors" is a safetensors file, but not a model of Oarlock\n'
-        "  Try: ol.save_model writes files that hold a program too    (oarlock explain FormatError)",
+        "  Try: use a file written by ol.save_model, which also contains a program    (oarlock explain FormatError)",
     )
 
 
@@ -373,13 +372,13 @@ def test_a_tensor_that_is_missing_is_named(plain, path):
     del tensors["fc_0.b"]
     write_container(path, program, tensors)
     line = f'"fc_0.b"   float32[2]   parameter; created at {where(program, "fc_0.b")}'
-    require_format_error(path, f'the file holds no value of "fc_0.b"\n      {line}')
+    require_format_error(path, f'the file has no value for "fc_0.b"\n      {line}')
 
 
 def test_a_tensor_too_many_is_named(plain, path):
     program, tensors = plain
     write_container(path, program, tensors | {"stowaway": torch.zeros(3)})
-    require_format_error(path, 'the file holds "stowaway", which its program does not declare')
+    require_format_error(path, 'the file contains "stowaway", which its program does not declare')
 
 
 @pytest.mark.parametrize("wrong", [torch.zeros(3), torch.zeros(2, 1), torch.zeros(()), torch.zeros(2, dtype=torch.float64)], ids=str)
@@ -388,7 +387,7 @@ def test_a_tensor_of_another_type_is_named(wrong, plain, path):
     write_container(path, program, tensors | {"fc_0.b": wrong})
     held = f"{str(wrong.dtype).removeprefix('torch.')}{list(wrong.shape)}"
     line = f'"fc_0.b"   float32[2]   parameter; created at {where(program, "fc_0.b")}'
-    require_format_error(path, f'the file holds "fc_0.b" as {held}\n      {line}')
+    require_format_error(path, f'the file has "fc_0.b" as {held}\n      {line}')
 
 
 def test_a_dtype_that_no_program_holds_is_refused(plain, path):
@@ -401,7 +400,7 @@ def test_a_dtype_that_no_program_holds_is_refused(plain, path):
         item = items[name]
         digest.update(json.dumps([name, item["dtype"], list(item["shape"]), len(item["data"])]).encode() + item["data"])
     path.write_bytes(safetensors.torch.save(held, {"oarlock": f"1 {digest.hexdigest()}"}))
-    require_format_error(path, '"model.safetensors": tensor "fc_0.b" has the dtype C64, which no program holds')
+    require_format_error(path, '"model.safetensors": tensor "fc_0.b" has the dtype C64, which programs do not support')
 
 
 def test_a_program_of_an_operator_that_nobody_registered_is_refused(plain, path):
@@ -463,7 +462,7 @@ def test_a_file_larger_than_allowed_is_not_even_read(whole):
     with pytest.raises(ol.LimitError) as raised:
         ol.load_model(whole, limits=ol.Limits(file_bytes=size - 1))
     assert str(raised.value) == (
-        f'"model.safetensors" has {size:,} bytes, more than the limit of {size - 1:,}\n'
+        f'"model.safetensors" has {size:,} bytes, where {size - 1:,} are allowed\n'
         "  Try: limits=Limits(file_bytes=...)    (oarlock explain LimitError)"
     )
 
@@ -473,7 +472,7 @@ def test_a_sparse_file_of_a_terabyte_is_refused_at_once(path):
         file.truncate(2**40)
     with pytest.raises(ol.LimitError) as raised:
         ol.load_model(path)
-    assert raised.value.message == '"model.safetensors" has 1,099,511,627,776 bytes, more than the limit of 4,294,967,296'
+    assert raised.value.message == '"model.safetensors" has 1,099,511,627,776 bytes, where 4,294,967,296 are allowed'
 
 
 def test_a_header_larger_than_allowed_is_not_parsed(whole):
@@ -481,7 +480,7 @@ def test_a_header_larger_than_allowed_is_not_parsed(whole):
     ol.load_model(whole, limits=ol.Limits(header_bytes=length))
     with pytest.raises(ol.LimitError) as raised:
         ol.load_model(whole, limits=ol.Limits(header_bytes=length - 1))
-    assert raised.value.message == f'"model.safetensors" has a header of {length:,} bytes, more than the limit of {length - 1:,}'
+    assert raised.value.message == f'"model.safetensors" has a header of {length:,} bytes, where {length - 1:,} are allowed'
 
 
 @pytest.mark.parametrize("limit", ["program_bytes", "vars", "ops", "arguments", "attributes_per_op", "rank", "size"])

@@ -310,8 +310,8 @@ def require_refused(kind: type[ol.OarlockError], old: Path, *arguments: object) 
 
 def test_saving_without_a_value_is_refused(small, old):
     error = require_refused(ol.UnsetVarError, old, small.predict, {"fc_0.w": numpy.zeros((3, 2), "float32")}, old)
-    assert error.message == 'the parameters hold no value of "fc_0.b"'
-    assert error.hint == "ol.train returns parameters; ol.init(program, scope) makes first ones"
+    assert error.message == 'the parameters have no value for "fc_0.b"'
+    assert error.hint == "pass the parameters that ol.train returned, or initialize them with ol.init(program, scope)"
 
 
 @pytest.mark.parametrize(
@@ -332,14 +332,14 @@ def test_saving_with_a_data_set_that_does_not_fit_is_refused(small, result, old)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("predict",), "save_model takes a target, perhaps a dataset, the parameters and a path"),
-        (("predict", "result"), "save_model takes a target, perhaps a dataset, the parameters and a path"),
-        (("predict", "old", "result"), "the path comes last, and is text, not TrainingResult"),
-        ((3, "result", "old"), "a model is saved by its variables or its program, not by int 3"),
-        (([], "result", "old"), "a model is saved by its variables or its program, not by list []"),
-        (("predict", 3, "old"), "parameters are a scope, what ol.train returned, or a dict of arrays, not int"),
-        (("predict", 3, "result", "old"), "a dataset is a dict of arrays, not int"),
-        (("predict", "data", "result", "old", "old"), "save_model takes a target, perhaps a dataset, the parameters and a path"),
+        (("predict",), "save_model takes a target, optionally a dataset, the parameters and a path"),
+        (("predict", "result"), "save_model takes a target, optionally a dataset, the parameters and a path"),
+        (("predict", "old", "result"), "the last argument must be a path or an open binary file, not TrainingResult"),
+        ((3, "result", "old"), "a model is saved from variables or a program, not from int 3"),
+        (([], "result", "old"), "a model is saved from variables or a program, not from list []"),
+        (("predict", 3, "old"), "parameters must be a scope, the result of ol.train, or a dict of arrays, not int"),
+        (("predict", 3, "result", "old"), "a dataset must be a dict of arrays, not int"),
+        (("predict", "data", "result", "old", "old"), "save_model takes a target, optionally a dataset, the parameters and a path"),
     ],
 )
 def test_arguments_that_are_no_spelling_of_saving_are_refused(arguments, message, small, result, old):
@@ -365,16 +365,16 @@ def test_arguments_may_be_given_by_their_names(small, result, tmp_path):
         ((small.predict,), {"parameter": result, "path": "x"}),
         ((small.predict, ONLY_X, result, "x"), {"path": "y"}),
     ):
-        with pytest.raises(ol.ArgumentError, match="^save_model takes a target, perhaps a dataset, the parameters and a path$"):
+        with pytest.raises(ol.ArgumentError, match="^save_model takes a target, optionally a dataset, the parameters and a path$"):
             ol.save_model(*arguments, **keywords)
 
 
 def test_a_model_is_saved_without_a_target_in_no_spelling(result, old):
-    message = "save_model takes a target, perhaps a dataset, the parameters and a path"
+    message = "save_model takes a target, optionally a dataset, the parameters and a path"
     for keywords in ({}, {"path": old}, {"result": result, "path": old}):
         with pytest.raises(ol.ArgumentError, match=f"^{message}$"):
             ol.save_model(**keywords)
-    with pytest.raises(ol.ArgumentError, match="^a model is saved by its variables or its program, not by NoneType None$"):
+    with pytest.raises(ol.ArgumentError, match="^a model is saved from variables or a program, not from NoneType None$"):
         ol.save_model(parameters=result, path=old)
 
 
@@ -397,7 +397,7 @@ def test_saving_where_there_is_no_folder_is_refused(small, result, tmp_path):
 def test_saving_over_a_folder_is_refused(small, result, tmp_path):
     with pytest.raises(ol.ArgumentError) as raised:
         ol.save_model(small.predict, result, tmp_path)
-    assert str(raised.value) == f'"{tmp_path}" is a folder; a model is one file'
+    assert str(raised.value) == f'"{tmp_path}" is a folder, not a file'
 
 
 @pytest.mark.parametrize("breaks", ["fsync", "replace"])
@@ -419,16 +419,16 @@ def test_arguments_that_are_no_spelling_of_loading_are_refused(labelled):
     assert str(raised.value) == "load_model takes a path, or a target and a path"
     with pytest.raises(ol.ArgumentError) as raised:
         ol.load_model(3, labelled)
-    assert str(raised.value) == "a target is a variable or its name, not int"
+    assert str(raised.value) == "a target must be a variable or its name, not int"
 
 
 def test_loading_what_was_not_saved_is_refused(labelled):
     with pytest.raises(ol.UndefinedVarError) as raised:
         ol.load_model("mean_0", labelled)
     assert str(raised.value) == (
-        '"model.safetensors" holds no variable "mean_0"\n'
-        "      it was saved for probability, share, and holds what that needs\n"
-        "  Try: ol.save_model([cost, predict], parameters, path) saves what both need    (oarlock explain UndefinedVarError)"
+        '"model.safetensors" has no variable "mean_0"\n'
+        "      it was saved with only the part that computes probability, share\n"
+        "  Try: save the part that computes both: ol.save_model([cost, predict], parameters, path)    (oarlock explain UndefinedVarError)"
     )
 
 
@@ -436,8 +436,8 @@ def test_arguments_that_are_no_spelling_of_inference_are_refused(small, result, 
     model = ol.load_model(labelled)
     for arguments, message in [
         ((3, ROWS), "infer takes a model or a variable, not int"),
-        ((model, ROWS, result), "a model has its parameters already; infer(model, feed) takes no others"),
-        ((small.predict, ROWS, result, result), "infer takes a target, perhaps a feed, and perhaps parameters"),
+        ((model, ROWS, result), "a model has its own parameters; infer(model, feed) takes no others"),
+        ((small.predict, ROWS, result, result), "infer takes a target, optionally a feed, and optionally parameters"),
     ]:
         with pytest.raises(ol.ArgumentError) as raised:
             ol.infer(*arguments)

@@ -106,12 +106,12 @@ def test_another_name_of_the_same_file_keeps_the_old_content(tmp_path):
 def test_a_pipe_a_device_and_a_folder_are_no_files_to_write(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("pipe")
-    says = '"{}" is a pipe or a device; a model is a file, or is written to one that is open'
+    says = '"{}" is a pipe or a device; open it yourself, and pass the open file'
     assert refusal(ol.ArgumentError, tmp_path / "pipe") == says.format(tmp_path / "pipe")
     assert refusal(ol.ArgumentError, tmp_path / "link") == says.format(tmp_path / "link")
     assert refusal(ol.ArgumentError, "/dev/null") == says.format("/dev/null")
     assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
-    assert refusal(ol.ArgumentError, tmp_path) == f'"{tmp_path}" is a folder; a model is one file'
+    assert refusal(ol.ArgumentError, tmp_path) == f'"{tmp_path}" is a folder, not a file'
     assert refusal(ol.MissingFileError, tmp_path / "none" / "file") == f'there is no folder "{tmp_path}/none"'
     assert refusal(ol.MissingFileError, tmp_path / "pipe" / "file").startswith("there is no folder")
     assert sorted(os.listdir(tmp_path)) == ["link", "pipe"]

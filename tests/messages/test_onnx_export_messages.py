@@ -36,7 +36,7 @@ def test_what_cannot_be_exported_is_told():
         ((y, io.BytesIO(), None, 16), "opset is 17 to 23, not 16"),
         ((program, io.BytesIO(), None, 18), "the program has no targets, so nothing says what to export"),
         (("text", io.BytesIO(), None, 18), "to_onnx takes a model, a program or variables, not str 'text'"),
-        ((y, io.BytesIO(), 3, 18), "parameters are a scope, what ol.train returned, or a dict of arrays, not int"),
+        ((y, io.BytesIO(), 3, 18), "parameters must be a scope, the result of ol.train, or a dict of arrays, not int"),
     ):
         with pytest.raises(ol.OarlockError) as refusal:
             ol.to_onnx(*arguments[:3], opset=arguments[3])

@@ -348,7 +348,7 @@ def test_a_value_that_nothing_has_is_refused_with_the_near_names(tmp_path):
         ):
             with pytest.raises(ol.UndefinedVarError) as raised:
                 ask()
-            assert raised.value.message == f'"{name}" is given a value, and no parameter or input of the program is called so'
+            assert raised.value.message == f'the program has no parameter or input "{name}"'
             assert raised.value.hint == hint
             assert raised.value.given[0].startswith("there are: fc")
     result = ol.train(cost, x, progress=False)

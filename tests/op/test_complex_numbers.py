@@ -157,7 +157,7 @@ def test_a_file_whose_parts_are_not_those_of_its_program_is_refused(tmp_path):
     program, _, y = model("complex64")
     scope, path = ol.init(program, ol.Scope()), tmp_path / "model.safetensors"
     write_container(path, ol.prune(program, {"predict": y}).to_bytes(), {"w": torch.zeros(4, 3)})
-    with pytest.raises(ol.FormatError, match=r'^the file holds "w" as float32\[4, 3\]'):
+    with pytest.raises(ol.FormatError, match=r'^the file has "w" as float32\[4, 3\]'):
         ol.load_model(path)
     assert scope.var("w").is_set
 

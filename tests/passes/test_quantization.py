@@ -208,7 +208,7 @@ def test_what_cannot_be_done_is_refused():
         ol.passes.quantize(cost)  # type: ignore[arg-type]
     with pytest.raises(ol.ArgumentError, match="quantize takes a model, such as ol.load_model"):
         ol.quantize(program)  # type: ignore[arg-type]
-    with pytest.raises(ol.UnsetVarError, match='the model holds no value of "fc_0.w"'):
+    with pytest.raises(ol.UnsetVarError, match='the model has no value for "fc_0.w"'):
         ol.quantize(ol.Model(ol.prune(program, [cost]), ol.Scope()), at_least=0)
     file = io.BytesIO()
     ol.save_model(ol.quantize(perceptron()), file)

@@ -118,7 +118,7 @@ def test_a_file_lists_no_others(listed, tmp_path):
     write_container(tmp_path / "file", program.to_bytes(), tensors)
     with pytest.raises(ol.FormatError) as raised:
         ol.load_model(tmp_path / "file")
-    assert raised.value.message == "oarlock.frozen does not list parameters that the program trains"
+    assert raised.value.message == "oarlock.frozen is not a list of parameters that the program trains"
 
 
 def test_trainable_is_the_name_of_the_field_for_it():

@@ -149,7 +149,7 @@ MALFORMED: list[tuple[Any, int, str, str]] = [
     (b"[]", 400, "FormatError", "the body is not a JSON object"),
     (b"\xff\xfe", 400, "FormatError", "the body is not JSON"),
     (b"[" * 100_000, 400, "FormatError", "the body is not JSON"),
-    (b'{"inputs": [], "inputs": []}', 400, "FormatError", "the body has a name that stands twice"),
+    (b'{"inputs": [], "inputs": []}', 400, "FormatError", "the body has a duplicate name"),
     (b'{"inputs": [NaN]}', 400, "FormatError", "the body is not JSON"),
     (b'{"inputs": [' + b"1" * 5000 + b"]}", 400, "FormatError", "the body is not JSON"),
     ({}, 400, "FormatError", 'a request has "inputs", a list of tensors'),

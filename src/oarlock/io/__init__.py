@@ -1,4 +1,4 @@
-"""Model files. Names load what they need when they are first used: a file is read and replaced without PyTorch."""
+"""Model files. Names are imported on first use, so that files can be read and replaced without PyTorch."""
 
 import importlib
 from typing import TYPE_CHECKING

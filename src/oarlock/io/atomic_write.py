@@ -1,7 +1,7 @@
-"""One file, replaced whole: whoever reads it finds the old one or the new one.
+"""Atomic replacement of files: a reader finds either the old file or the complete new one.
 
-The new one is written beside it under a name of ours, `.oarlock-....tmp`, which the process that writes holds locked: so the next
-save in that folder sees which of them nobody will finish, because their process was killed, and removes those.
+The new file is written next to the old one as `.oarlock-....tmp`, which the writing process locks. So the next save in that folder can
+recognize files of killed processes, and removes them.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from oarlock.errors import ArgumentError, MissingFileError, OarlockError, WriteE
 
 try:
     import fcntl
-except ImportError:  # Windows, which removes no file that is open
+except ImportError:  # Windows, which cannot remove open files
     fcntl = None
 
 __all__ = ["write_file"]
@@ -25,14 +25,14 @@ _PREFIX, _SUFFIX = ".oarlock-", ".tmp"
 
 
 def write_file(path: str | os.PathLike[str], data: bytes | memoryview) -> None:
-    """Write a file beside `path`, then put it in place of what stands there, whole.
+    """Write a new file next to `path`, then replace `path` by it.
 
-    A new file has the mode that the umask leaves; one that replaces another has that one's mode and, where the system allows it, its
-    owner. A symbolic link stays, and the file that it leads to is replaced; other names of that file keep the old content.
-    Whatever ends this early, an interrupt too, leaves the old file as it was and nothing beside it.
+    A new file has the mode of the umask; a replacement keeps the mode and, if the system allows it, the owner. A symbolic link is kept,
+    and its target is replaced; hard links to the old file keep the old contents. On any error or interrupt, the old file is unchanged and
+    no other file is left.
 
-    Raises ArgumentError for a folder, a pipe or a device, MissingFileError where there is no folder to write in, WriteError where the
-    system refuses: no room, no rights, a name that is too long.
+    Raises ArgumentError for a folder, a pipe or a device, MissingFileError if there is no folder, WriteError if the system refuses (no
+    space, no permission, a name that is too long).
     """
     path = Path(path)
     try:
@@ -41,50 +41,50 @@ def write_file(path: str | os.PathLike[str], data: bytes | memoryview) -> None:
         _remove_left_behind(target.parent)
         while not _replace(target, data, old):
             pass
-    except OarlockError:  # an OSError too
+    except OarlockError:  # also an OSError
         raise
     except (FileNotFoundError, NotADirectoryError):
         raise MissingFileError(f'there is no folder "{path.parent}"') from None
-    except (OSError, ValueError) as error:  # a ValueError for a NUL in the name
-        said = getattr(error, "strerror", None) or error
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        reason = getattr(error, "strerror", None) or error
         raise WriteError(
-            f'"{path}" cannot be written: {said}', hint="make room or get the rights there, or save to another place"
+            f'"{path}" cannot be written: {reason}', hint="free disk space, check the permissions, or use another path"
         ) from error
 
 
 def _look_at(path: Path, target: Path) -> os.stat_result | None:
-    """The status of the file at `target`, which `path` leads to; None for none. Raises ArgumentError where it is no file, and OSError."""
+    """Return the status of the file at `target`, to which `path` leads, or None if there is none. Raises ArgumentError or OSError."""
     try:
         status = os.stat(target)
     except FileNotFoundError:
         return None
     if stat.S_ISDIR(status.st_mode):
-        raise ArgumentError(f'"{path}" is a folder; a model is one file')
+        raise ArgumentError(f'"{path}" is a folder, not a file')
     if not stat.S_ISREG(status.st_mode):
-        raise ArgumentError(f'"{path}" is a pipe or a device; a model is a file, or is written to one that is open')
-    if not os.access(target, os.W_OK):  # which could be replaced all the same: its folder is asked, not the file
+        raise ArgumentError(f'"{path}" is a pipe or a device; open it yourself, and pass the open file')
+    if not os.access(target, os.W_OK):  # replacing it would only need write access to the folder
         raise PermissionError(None, "it is read-only")
     return status
 
 
 def _replace(target: Path, data: bytes | memoryview, old: os.stat_result | None) -> bool:
-    """Write `data` into a new file, and put that in place; False where somebody took the new file for one that was left behind."""
+    """Write `data` to a new file, and rename it to `target`. Return False if another process removed the new file as an orphan."""
     temporary = target.parent / f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
     mode = 0o666 if old is None else stat.S_IMODE(old.st_mode) & 0o777
     try:
-        # Opened by C code alone, which no interrupt enters: either the file is open and its object closes it, or it is not there.
+        # Opened in C code, which interrupts cannot enter: either the file is open, and its object closes it, or it does not exist.
         with open(temporary, "xb", opener=partial(os.open, mode=mode)) as file:
             if not _hold(file):
                 return False
             if old is not None and fcntl is not None:
                 with contextlib.suppress(PermissionError):
                     os.fchown(file.fileno(), old.st_uid, old.st_gid)
-                os.fchmod(file.fileno(), mode)  # the umask has no say in it
+                os.fchmod(file.fileno(), mode)  # regardless of the umask
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
             if fcntl is None:
-                file.close()  # Windows moves no file that is open
+                file.close()  # Windows cannot move open files
             os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -94,7 +94,7 @@ def _replace(target: Path, data: bytes | memoryview, old: os.stat_result | None)
 
 
 def _hold(file: BufferedWriter) -> bool:
-    """Lock a new file until it is closed. False where it was removed before; where nothing can be locked, nothing is removed either."""
+    """Lock a new file until it is closed. Return False if it was already removed. Without locks, no orphans are removed either."""
     if fcntl is not None:
         with contextlib.suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -102,13 +102,13 @@ def _hold(file: BufferedWriter) -> bool:
 
 
 def _remove_left_behind(folder: Path) -> None:
-    """Remove the files of ours that no process holds: each was being written by one that was killed."""
+    """Remove temporary files that no process has locked: their writers were killed."""
     if fcntl is None:
         return
     with os.scandir(folder) as entries:
         names = [entry.path for entry in entries if entry.name.startswith(_PREFIX) and entry.name.endswith(_SUFFIX)]
     for name in names:
-        with contextlib.suppress(OSError):  # another's, gone already, or held
+        with contextlib.suppress(OSError):  # owned by another user, already removed, or locked
             descriptor = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             try:
                 status = os.fstat(descriptor)

@@ -1,8 +1,8 @@
-"""The file: a safetensors file, which any safetensors reader opens.
+"""The model file format: a safetensors file, which any safetensors reader can open.
 
-The tensors stand under their variables' names, the program as one uint8 tensor, `oarlock.program`, and one
-metadata key, `oarlock`, holds the version of this layout and the SHA-256 of all else. No code runs, nothing is
-imported, and no path is followed when a file is read.
+Tensors are stored under the names of their variables, and the program as a uint8 tensor, `oarlock.program`. The metadata key `oarlock`
+holds the version of this layout and the SHA-256 of everything else. Reading a file runs no code, imports nothing and follows no paths in
+it.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ __all__ = ["DTYPES", "PROGRAM", "Layout", "as_declared", "as_stored", "lay_out",
 
 PROGRAM = "oarlock.program"
 _VERSION = "1"
-_PEEKED = 2**12  # bytes of a file that are looked at first
+_PEEKED = 2**12  # bytes of a file to check first
 _NAMES = {
     DType.FLOAT16: "F16",
     DType.BFLOAT16: "BF16",
@@ -41,18 +41,29 @@ _NAMES = {
     DType.UINT8: "U8",
     DType.BOOL: "BOOL",
 }
-_ORDER = ["I64", "F64", "F32", "I32", "BF16", "F16", "I16", "I8", "U8", "BOOL"]  # of tensors in a file, as the library has it
+_ORDER = [
+    "I64",
+    "F64",
+    "F32",
+    "I32",
+    "BF16",
+    "F16",
+    "I16",
+    "I8",
+    "U8",
+    "BOOL",
+]  # the order of tensors in a file, as safetensors writes them
 DTYPES = {name: dtype for dtype, name in _NAMES.items()}
 """The dtypes of the tensors of model files, by the names that safetensors gives them.
 
-Complex numbers lie in a model file as their parts, F32 or F64, in one axis more, the last, of 2: safetensors has no complex128.
+Complex numbers are stored as F32 or F64 parts with an additional last axis of size 2, because safetensors has no complex128.
 """
 
 
 def write_container(place: str | os.PathLike[str] | io.BufferedIOBase, program: bytes, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Write to an open file; or to a path, where a reader finds the old file or the new one, whole.
+    """Write to an open file, or to a path atomically: a reader finds either the old file or the complete new one.
 
-    The same content gives the same bytes.
+    Equal contents give equal bytes.
     """
     held = {PROGRAM: torch.frombuffer(bytearray(program), dtype=torch.uint8)}
     held |= {name: as_stored(tensors[name].detach().cpu().contiguous()) for name in tensors}
@@ -65,10 +76,10 @@ def write_container(place: str | os.PathLike[str] | io.BufferedIOBase, program: 
 
 
 class Layout(NamedTuple):
-    """The file of some tensors without their values: its `header`, the place of each tensor, its first byte and bytes, and its size.
+    """The layout of a tensor file: its `header`, the offset and size of each tensor, and the size of the file.
 
-    Of a model, `digest` is the place in the header of the SHA-256 of the tensors, 64 zeros as yet, and `digested` what that is made of: a
-    text, and the place of a tensor, for each of them.
+    For a model, `digest` is the offset of the SHA-256 of the tensors in the header (64 zeros as a placeholder), and `digested` is its
+    input: for each tensor, a text, and the offset and size of the tensor.
     """
 
     header: bytes
@@ -79,9 +90,9 @@ class Layout(NamedTuple):
 
 
 def lay_out(tensors: Mapping[str, torch.Tensor], *, model: bool = True) -> Layout:
-    """The layout of the file that `write_container` makes of a program and tensors, which hold the program too; or of tensors alone.
+    """Return the layout of the file that `write_container` writes for a program and tensors, or of a file with only tensors.
 
-    Who fills it in writes the same bytes, and needs neither this package nor PyTorch.
+    `tensors` includes the program. Filling in the layout gives the same bytes, without needing this package or PyTorch.
     """
     items = {name: _described(as_stored(tensor)) for name, tensor in tensors.items()}
     places, entries, end = dict[str, tuple[int, int]](), dict[str, object](), 0
@@ -102,19 +113,19 @@ def lay_out(tensors: Mapping[str, torch.Tensor], *, model: bool = True) -> Layou
 
 
 def _described(tensor: torch.Tensor) -> tuple[str, list[int], int]:
-    """The name of the dtype of a tensor, its shape, and its bytes."""
+    """Return the safetensors dtype name of a tensor, its shape, and its size in bytes."""
     dtype = from_torch(tensor.dtype)
-    assert dtype is not None, "no scope holds a tensor of another dtype"
+    assert dtype is not None, "a scope has only tensors of known dtypes"
     return _NAMES[dtype], list(tensor.shape), tensor.nbytes
 
 
 def as_stored(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor as a file holds it: of complex numbers, their parts in one axis more."""
+    """Return a tensor as it is stored in a file: complex numbers as their parts, with an additional last axis."""
     return torch.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
 def as_declared(tensor: torch.Tensor, dtype: DType) -> torch.Tensor:
-    """A tensor of a model file as a variable of this dtype has it: its last axis holds the parts of complex numbers. Else itself."""
+    """Return a stored tensor with the dtype of its variable: a last axis of parts becomes complex numbers, other tensors are unchanged."""
     parts = dtype.is_complex and tensor.dtype is to_torch(dtype.real) and tensor.shape[-1:] == (2,)
     return torch.view_as_complex(tensor) if parts else tensor
 
@@ -122,9 +133,10 @@ def as_declared(tensor: torch.Tensor, dtype: DType) -> torch.Tensor:
 def read_container(
     path: str | os.PathLike[str] | bytes, *, limits: Limits | None = None, untrusted: bool = False
 ) -> tuple[bytes, dict[str, torch.Tensor]]:
-    """The program's bytes and the tensors in a file, or in the bytes of one. Raises MissingFileError, ReadError, LimitError or FormatError.
+    """Read the serialized program and the tensors of a file, or of the bytes of one.
 
-    An `untrusted` file must be no link. All is read through one descriptor, once.
+    An `untrusted` file must not be a link. The file is read once, through a single descriptor. Raises MissingFileError, ReadError,
+    LimitError or FormatError.
     """
     limits = limits or Limits()
     if isinstance(path, bytes):
@@ -135,18 +147,18 @@ def read_container(
     try:
         items = dict(safetensors.deserialize(data))
     except safetensors.SafetensorError as error:
-        raise FormatError(f'"{name}" is not a safetensors file, or is cut short', given=[str(error)]) from error
+        raise FormatError(f'"{name}" is not a valid safetensors file, or is truncated', given=[str(error)]) from error
     marker = metadata.get("oarlock", "").split(" ")
     if PROGRAM not in items or len(marker) != 2:
         raise FormatError(
             f'"{name}" is a safetensors file, but not a model of Oarlock',
-            given=[f"it holds {len(items)} tensors, none of them {PROGRAM}"] if PROGRAM not in items else (),
-            hint="ol.save_model writes files that hold a program too",
+            given=[f"none of its {len(items)} tensors is {PROGRAM}"] if PROGRAM not in items else (),
+            hint="use a file written by ol.save_model, which also contains a program",
         )
     if marker[0] != _VERSION:
         raise FormatError(f'"{name}" has layout version {marker[0][:20]}; this Oarlock reads version {_VERSION}')
     if marker[1] != _digest(items):
-        raise FormatError(f'"{name}" is not what was written: its SHA-256 differs', hint="fetch or save the file again")
+        raise FormatError(f'"{name}" is damaged: its SHA-256 differs', hint="download or save the file again")
     program = items.pop(PROGRAM)
     if program["dtype"] != "U8" or len(program["shape"]) != 1:  # type: ignore[arg-type]
         raise FormatError(f'"{name}": {PROGRAM} must be one row of U8, not {program["dtype"]} of {len(program["shape"])} dimensions')  # type: ignore[arg-type]
@@ -154,7 +166,7 @@ def read_container(
 
 
 def _read_whole(path: str | os.PathLike[str], limits: Limits, untrusted: bool) -> bytes:
-    """The bytes of a file; only the first ones of a file whose first 8 bytes are no length of a header, such as a large hole."""
+    """Read a file, or only its beginning if its first 8 bytes are not a valid header length, as in a large sparse file."""
     descriptor, size = open_within(path, largest=limits.file_bytes, limit="file_bytes", untrusted=untrusted)
     try:
         with open(descriptor, "rb") as file:
@@ -166,20 +178,20 @@ def _read_whole(path: str | os.PathLike[str], limits: Limits, untrusted: bool) -
 
 
 def _as_item(tensor: torch.Tensor) -> dict[str, object]:
-    """A tensor as the library's reader would give it."""
+    """Return a tensor in the form that the safetensors reader returns."""
     dtype, shape, _ = _described(tensor)
     data = tensor.reshape(-1).view(torch.uint8).numpy().data if tensor.numel() else b""
     return {"dtype": dtype, "shape": shape, "data": data}
 
 
 def _spec(tensor: torch.Tensor) -> safetensors.TensorSpec:
-    """A tensor as the library's writer takes it: where its elements lie. Other than `safetensors.torch.save`, it lets two share memory."""
+    """Return a tensor in the form that the safetensors writer takes. Unlike `safetensors.torch.save`, it lets tensors share memory."""
     name = str(tensor.dtype).removeprefix("torch.")
     return safetensors.TensorSpec(dtype=name, shape=list(tensor.shape), data_ptr=tensor.data_ptr(), data_len=tensor.nbytes)
 
 
 def _read_metadata(data: bytes, name: str, limits: Limits) -> dict[str, str]:
-    """The metadata of the header; what is wrong with the rest of it is the library's to say."""
+    """Return the metadata of the header. Other errors in it are left to the safetensors reader."""
     length = int.from_bytes(data[:8], "little")
     if len(data) >= 8 and length > limits.header_bytes and len(data) >= 8 + length:
         raise LimitError(
@@ -187,10 +199,10 @@ def _read_metadata(data: bytes, name: str, limits: Limits) -> dict[str, str]:
             hint="limits=Limits(header_bytes=...)",
         )
     try:
-        # Decoded here: of bytes, json would guess an encoding, and import its codec.
+        # Decoded here: for bytes, json would guess an encoding, and import its codec.
         header = json.loads(data[8 : 8 + length].decode("utf-8"), object_pairs_hook=_once) if 8 + length <= len(data) else None
     except _TwiceError:
-        raise FormatError(f'"{name}" is not a safetensors file, or is cut short', given=["a name stands twice in its header"]) from None
+        raise FormatError(f'"{name}" is not a valid safetensors file, or is truncated', given=["its header has a duplicate name"]) from None
     except (ValueError, RecursionError):
         header = None
     metadata = header.get("__metadata__", {}) if isinstance(header, dict) else {}
@@ -198,12 +210,12 @@ def _read_metadata(data: bytes, name: str, limits: Limits) -> dict[str, str]:
 
 
 def read_once(text: bytes, refused: Callable[[str], Exception]) -> dict[str, object]:
-    """The JSON object in `text`, no name of which stands twice in it. Raises what `refused` makes of the fault of anything else."""
+    """Parse a JSON object without duplicate names. Raises `refused(reason)` for anything else."""
     try:
-        # Decoded here: of bytes, json would guess an encoding, and import its codec.
+        # Decoded here: for bytes, json would guess an encoding, and import its codec.
         found = json.loads(text.decode("utf-8"), object_pairs_hook=_once, parse_constant=_refuse_constant)
     except _TwiceError:
-        raise refused("has a name that stands twice") from None
+        raise refused("has a duplicate name") from None
     except (ValueError, RecursionError):
         raise refused("is not JSON") from None
     if not isinstance(found, dict):
@@ -212,11 +224,11 @@ def read_once(text: bytes, refused: Callable[[str], Exception]) -> dict[str, obj
 
 
 class _TwiceError(ValueError):
-    """A name that stands twice in one JSON object, of which one reader takes the first and another the last."""
+    """A duplicate name in a JSON object: readers differ in which value they use."""
 
 
 def _refuse_constant(text: str) -> NoReturn:
-    """Raise ValueError for NaN and the infinities, which Python's reader takes and JSON does not have."""
+    """Raise ValueError for NaN and infinities, which Python's parser accepts although JSON does not have them."""
     raise ValueError(text)
 
 
@@ -228,7 +240,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _digest(items: Mapping[str, Mapping[str, object]]) -> str:
-    """SHA-256 over every tensor: its name, dtype, shape and bytes, in the order of the names."""
+    """Return the SHA-256 of all tensors in name order: name, dtype, shape and bytes of each."""
     digest = hashlib.sha256()
     for name in sorted(items):
         item = items[name]
@@ -239,14 +251,14 @@ def _digest(items: Mapping[str, Mapping[str, object]]) -> str:
 
 
 def _digest_line(name: str, dtype: object, shape: Iterable[int], size: int) -> str:
-    """The text that stands before the bytes of a tensor in what is digested."""
+    """Return the text that precedes the bytes of a tensor in the digest."""
     return json.dumps([name, dtype, list(shape), size])
 
 
 def _tensor(item: Mapping[str, object], key: str, name: str, limits: Limits) -> torch.Tensor:
     dtype = DTYPES.get(str(item["dtype"]))
     if dtype is None:
-        raise FormatError(f'"{name}": tensor {json.dumps(key[:80])} has the dtype {item["dtype"]}, which no program holds')
+        raise FormatError(f'"{name}": tensor {json.dumps(key[:80])} has the dtype {item["dtype"]}, which programs do not support')
     shape: list[int] = item["shape"]  # type: ignore[assignment]
     data: bytes = item["data"]  # type: ignore[assignment]
     elements = math.prod(max(size, 1) for size in shape)

@@ -1,4 +1,4 @@
-"""A model: a program and the values that it needs. Saved as one file, loaded without the Python that wrote it."""
+"""Models: a program with its values. Saved as one file, and loaded without the Python that wrote it."""
 
 import importlib
 import io
@@ -43,9 +43,10 @@ __all__ = ["Model", "infer", "load_model", "program_of", "read_model", "save_mod
 
 @dataclass
 class Model:
-    """A program, and a scope that holds its parameters and state; `limits` of its runs, where a stranger wrote it; and the `columns` of
-    the table that inputs were fed from, where they are known. A training program may have a `prediction` beside it: the bytes of the
-    program that predicts by the same parameters.
+    """A program, and a scope with its parameters and state.
+
+    `limits` apply to its runs if it is untrusted. `columns` are the table columns that its inputs were fed from, if known. A training
+    program may also have a `prediction`, the serialized program that predicts with the same parameters.
     """
 
     program: Program
@@ -61,20 +62,20 @@ class Model:
         self.executor = Executor(catalogue=self.catalogue, limits=self.limits)
 
     def to_onnxruntime(self, *, threads: int | None = None) -> Any:
-        """The model, as it is now, in a session of ONNX Runtime: `infer(feed)` takes and gives what `ol.infer(model, feed)` does.
+        """Return an ONNX Runtime session of the model in its current state. Its `infer(feed)` is equivalent to `ol.infer(model, feed)`.
 
-        Raises ArgumentError where `onnxruntime` is not installed and for an untrusted model, ProgramError with what ONNX cannot say.
+        Raises ArgumentError if `onnxruntime` is not installed or the model is untrusted, ProgramError if ONNX cannot express it.
         """
         return _onnxruntime().OnnxRuntimeModel(self, threads=threads)
 
 
 def _onnxruntime() -> Any:
-    """The module of a floor above, which is imported by whoever asks for it."""
+    """Import the ONNX Runtime module, which belongs to a higher layer, on demand."""
     return importlib.import_module("oarlock.interop.onnx.runtime")
 
 
 PathLike = str | os.PathLike[str]
-_SAVE = ("dataset", "parameters", "path"), "save_model takes a target, perhaps a dataset, the parameters and a path"
+_SAVE = ("dataset", "parameters", "path"), "save_model takes a target, optionally a dataset, the parameters and a path"
 _LOAD = ("target", "path"), "load_model takes a path, or a target and a path"
 FedColumns = Mapping[str, Sequence[str]]
 Targets = Var | Sequence[Var] | Mapping[str, Var] | Program
@@ -88,7 +89,7 @@ class Trained(Protocol):
 
 
 Parameters = Scope | Trained | Mapping[str, Any]
-"""Where values are found: a scope, the result of `ol.train` or `ol.load_model`, or arrays by name."""
+"""The source of values: a scope, the result of `ol.train` or `ol.load_model`, or arrays by name."""
 
 
 @overload
@@ -115,18 +116,19 @@ def save_model(target: Trained, path: PathLike | io.BufferedIOBase, *, columns: 
 def save_model(target: object = None, *arguments: object, columns: FedColumns | None = None, **keywords: object) -> None:
     """Write a program and its values to one file.
 
-        save_model(predict, parameters, path)       a program pruned to the variable `predict`
-        save_model([a, b], parameters, path)        a program pruned to several variables; or {"label": variable}
-        save_model(program, parameters, path)       a whole program: a training program goes on where it stopped
-        save_model(result, path)                    the result of `ol.train` or `ol.load_model`, whole
-        save_model(cost, dataset, parameters, path) as the first, after a check that `dataset` fits its inputs
+        save_model(predict, parameters, path)       the program, pruned to the variable `predict`
+        save_model([a, b], parameters, path)        the program, pruned to several variables; or {"label": variable}
+        save_model(program, parameters, path)       the whole program; a training program can be continued
+        save_model(result, path)                    the whole result of `ol.train` or `ol.load_model`
+        save_model(cost, dataset, parameters, path) like the first, after checking that `dataset` fits the inputs
 
-    `parameters` is a scope, the result of `ol.train`, or a dict of arrays; `path` may also be an open binary file. All arguments may be
-    given by these names: `save_model(predict, parameters=scope, path="model.safetensors")`. `columns` are those of a table that inputs
-    are fed from, by their names there: the command line finds them by these. A model keeps its own, unless others are given.
-    Raises ArgumentError, FeedError for a dataset that does not fit, UndefinedVarError for a name in the dict that nothing has,
-    UnsetVarError or ShapeError for a value that is missing or does not fit, ScopeError for the state of another program's optimizer,
-    MissingFileError where there is no folder, WriteError where the system refuses; the file at `path` is then as it was.
+    `parameters` is a scope, the result of `ol.train`, or a dict of arrays. `path` may also be an open binary file. All arguments can be
+    given by name: `save_model(predict, parameters=scope, path="model.safetensors")`. `columns` maps inputs to the table columns that they
+    are fed from, which the command line finds by name; by default, a model keeps its own.
+
+    Raises ArgumentError, FeedError if the dataset does not fit, UndefinedVarError for an unknown name in the dict, UnsetVarError or
+    ShapeError if a value is missing or does not fit, ScopeError for the state of another program's optimizer, MissingFileError if there is
+    no folder, WriteError if the system refuses. On an error, the file at `path` is unchanged.
     """
     program = getattr(target, "program", None)
     arguments = _in_order(*_SAVE, arguments, keywords)
@@ -138,7 +140,7 @@ def save_model(target: object = None, *arguments: object, columns: FedColumns | 
     if program is None:
         raise ArgumentError(_SAVE[1])
     if not isinstance(path, str | os.PathLike | io.BufferedIOBase):
-        raise ArgumentError(f"the path comes last, and is text, not {type(path).__name__}")
+        raise ArgumentError(f"the last argument must be a path or an open binary file, not {type(path).__name__}")
     scope = scope_of(parameters, _written_in(target))
     if program.is_training:
         require_not_elsewhere(program, scope, program.persistables())
@@ -149,11 +151,9 @@ def save_model(target: object = None, *arguments: object, columns: FedColumns | 
 
 
 def values_of(program: Program, scope: Scope, *, lent: bool = True, wanted: Sequence[Var] | None = None) -> dict[str, torch.Tensor]:
-    """The tensors that a file of `program` holds, by name: what persists, or of that what is wanted, and a list of what training leaves
-    as it is.
+    """Return the tensors of a model file of `program` by name: its persistable variables, or the `wanted` ones, and a list of frozen ones.
 
-    They are lent: the next run that would write over them works on copies. Where they are not, who reads them holds `lock_of_writing`.
-
+    With `lent`, the next run that would overwrite them works on copies. Otherwise the caller must hold `lock_of_writing` while reading.
     Raises UnsetVarError, ShapeError or DTypeError for a value that is missing or does not fit.
     """
     tensors = {var.name: _value(var, scope, lent=lent) for var in (program.persistables() if wanted is None else wanted)}
@@ -165,7 +165,10 @@ def values_of(program: Program, scope: Scope, *, lent: bool = True, wanted: Sequ
 
 
 def _in_order(names: Sequence[str], message: str, arguments: tuple[object, ...], keywords: dict[str, object]) -> tuple[object, ...]:
-    """The arguments with these `names`, of which the first may be missing, by place or by name. Raises ArgumentError with `message`."""
+    """Return positional and keyword arguments in the order of `names`, the first of which is optional.
+
+    Raises ArgumentError with `message`.
+    """
     count = len(arguments) + len(keywords)
     names = names if names[0] in keywords else names[-count:]
     free = [name for name in names if name not in keywords]
@@ -176,27 +179,27 @@ def _in_order(names: Sequence[str], message: str, arguments: tuple[object, ...],
 
 
 def _estimable(program: Program) -> set[str]:
-    """The names of what training may change."""
+    """Return the names of the variables that training may change."""
     return {var.name for var in program.persistables() if var.trainable} if program.is_training else set()
 
 
 def _value(var: Var, scope: Scope, *, lent: bool = True) -> torch.Tensor:
-    """The value of a persistable variable in `scope`. Raises UnsetVarError, ShapeError or DTypeError."""
+    """Return the value of a persistable variable in `scope`. Raises UnsetVarError, ShapeError or DTypeError."""
     found = scope.find_var(var.name)
     if var.name == DRAWS and (found is None or not found.is_set):
-        return initial_value(var, 0)  # nothing was drawn
+        return initial_value(var, 0)  # no random numbers were drawn yet
     if found is None or not found.is_set:
         raise UnsetVarError(
-            f'the parameters hold no value of "{var.name}"',
+            f'the parameters have no value for "{var.name}"',
             given=[var.describe()],
-            hint="ol.train returns parameters; ol.init(program, scope) makes first ones",
+            hint="pass the parameters that ol.train returned, or initialize them with ol.init(program, scope)",
         )
     held = require_declared(var, found.settle(var.dtype))
     return require_declared(var, found.value) if lent else held
 
 
 def program_of(target: object) -> Program:
-    """The program to write for a target: itself, or pruned to the variables."""
+    """Return the program to write for a target: the program itself, or one pruned to the variables."""
     if isinstance(target, Program):
         require_targets(target.targets)
         return target
@@ -204,12 +207,12 @@ def program_of(target: object) -> Program:
     if isinstance(targets, list | tuple) and targets and all(isinstance(item, Var) for item in targets):
         targets = {item.name: item for item in targets}
     if not isinstance(targets, Mapping) or not targets or not all(isinstance(item, Var) for item in targets.values()):
-        raise ArgumentError(f"a model is saved by its variables or its program, not by {type(target).__name__} {target!r:.60}")
+        raise ArgumentError(f"a model is saved from variables or a program, not from {type(target).__name__} {target!r:.60}")
     return prune(next(iter(targets.values())).block.program, targets)
 
 
 def _written_in(target: object) -> Program | None:
-    """The whole program of a target."""
+    """Return the whole program of a target."""
     if isinstance(target, Program):
         return target
     items = target.values() if isinstance(target, Mapping) else target if isinstance(target, list | tuple) else [target]
@@ -218,37 +221,40 @@ def _written_in(target: object) -> Program | None:
 
 def _only_inputs(program: Program, dataset: object) -> dict[str, object]:
     if not isinstance(dataset, Mapping):
-        raise ArgumentError(f"a dataset is a dict of arrays, not {type(dataset).__name__}")
+        raise ArgumentError(f"a dataset must be a dict of arrays, not {type(dataset).__name__}")
     names = {var.name for var in program.main.inputs}
     return {name: array for name, array in dataset.items() if name in names}
 
 
 def scope_of(parameters: object, program: Program | None) -> Scope:
-    """The scope in what may be passed as parameters of `program`. Raises ArgumentError, UndefinedVarError for a name in a dict."""
+    """Return the scope of an argument `parameters` for `program`.
+
+    Raises ArgumentError, or UndefinedVarError for an unknown name in a dict.
+    """
     for holder in ("scope", "parameters"):
         if isinstance(getattr(parameters, holder, None), Scope):
             return getattr(parameters, holder)
     if isinstance(parameters, Scope):
         return parameters
     if isinstance(parameters, Mapping):
-        if program is not None and COUNTER not in parameters:  # else it is all that a run left, its optimizer's state too
+        if program is not None and COUNTER not in parameters:  # otherwise it is the whole state of a run, including its optimizer
             _require_declared_names(parameters, program)
         scope = Scope()
         for name, value in parameters.items():
             scope.set(name, value)
         return scope
-    raise ArgumentError(f"parameters are a scope, what ol.train returned, or a dict of arrays, not {type(parameters).__name__}")
+    raise ArgumentError(f"parameters must be a scope, the result of ol.train, or a dict of arrays, not {type(parameters).__name__}")
 
 
 def _require_declared_names(values: Mapping[str, object], program: Program) -> None:
-    """Raise UndefinedVarError for a name among `values` that nothing in the program has which holds a value."""
+    """Raise UndefinedVarError for a name among `values` that is neither a persistable variable nor an input of the program."""
     known = [var.name for var in (*program.persistables(), *program.main.inputs)]
     for name in values:
         if name not in known:
             raise UndefinedVarError(
-                f'"{name}" is given a value, and no parameter or input of the program is called so',
+                f'the program has no parameter or input "{name}"',
                 location=here(),
-                given=[f"there are: {list_names(str(name), known)}" if known else "there is nothing"],
+                given=[f"there are: {list_names(str(name), known)}" if known else "it has none"],
                 hint=did_you_mean(str(name), known),
             )
 
@@ -263,18 +269,17 @@ def load_model(target: Var | str, path: PathLike, *, limits: Limits | None = Non
 
 @refuses_memory
 def load_model(*arguments: object, limits: Limits | None = None, untrusted: bool = False, **keywords: object) -> Model:
-    """Read a model file; nothing in it is run, and its program is verified first.
+    """Read a model file. Its program is verified, and nothing in it is run.
 
         load_model(path)            the program in the file and its values
-        load_model(predict, path)   pruned to the variable of that name, a Var or text, which is its target's label too
+        load_model(predict, path)   pruned to the variable of that name (a Var or text), which also becomes the target's label
 
-    Both may be given by the names `target` and `path`.
-    With `untrusted`, the file must be no symbolic or hard link, and what the model runs is counted (`RunLimits`).
-    `ol.run_untrusted` also puts both into a process with limits of the system's own.
+    Both arguments can be given by name, as `target` and `path`. With `untrusted=True`, the file must not be a symbolic or hard link, and
+    the runs of the model are limited (`RunLimits`). `ol.run_untrusted` does both in a process with operating-system limits.
 
     Raises MissingFileError, ReadError, FormatError, LimitError, VerifyError, UnknownOperatorError or UndefinedVarError.
     """
-    import oarlock.op.update  # noqa: F401  training programs use its operators
+    import oarlock.op.update  # noqa: F401  registers the operators of training programs
 
     arguments = _in_order(*_LOAD, arguments, keywords)
     path = arguments[-1]
@@ -286,13 +291,13 @@ def load_model(*arguments: object, limits: Limits | None = None, untrusted: bool
     target = arguments[0]
     name = target.name if isinstance(target, Var) else target
     if not isinstance(name, str):
-        raise ArgumentError(f"a target is a variable or its name, not {type(target).__name__}")
+        raise ArgumentError(f"a target must be a variable or its name, not {type(target).__name__}")
     var = model.program.find_target(name)
     if var is None:
         raise UndefinedVarError(
-            f'"{Path(path).name}" holds no variable "{name}"',
-            given=[f"it was saved for {', '.join(model.program.targets) or 'no target'}, and holds what that needs"],
-            hint="ol.save_model([cost, predict], parameters, path) saves what both need",
+            f'"{Path(path).name}" has no variable "{name}"',
+            given=[f"it was saved with only the part that computes {', '.join(model.program.targets) or 'no target'}"],
+            hint="save the part that computes both: ol.save_model([cost, predict], parameters, path)",
         )
     return Model(prune(model.program, {name: var}), model.scope, limits=model.limits, columns=model.columns)
 
@@ -305,9 +310,9 @@ def read_model(
     limits: Limits | None = None,
     untrusted: bool = False,
 ) -> Model:
-    """Read a model file, or the bytes of one, whose operators are in `catalogue`. One without gradients refuses training programs.
+    """Read a model file, or the bytes of one, with the operators in `catalogue`. A forward-only catalogue refuses training programs.
 
-    `elsewhere` gives the value of a variable of which the file has none, or None where there is none there either.
+    `elsewhere` returns the value of a variable that is missing in the file, or None.
     """
     data, tensors = read_container(path, limits=limits, untrusted=untrusted)
     program = read_program(data, limits=limits)
@@ -320,14 +325,14 @@ def read_model(
         if found is not None:
             tensors[name] = found
             continue
-        raise FormatError(f'the file holds no value of "{name}"', given=[variables[name].describe()])
+        raise FormatError(f'the file has no value for "{name}"', given=[variables[name].describe()])
     scope = Scope()
     for name in variables:
         var = variables[name]
         tensor = as_declared(tensors.pop(name), var.dtype)
         if tuple(tensor.shape) != var.shape or from_torch(tensor.dtype) is not var.dtype:
             raise FormatError(
-                f'the file holds "{name}" as {from_torch(tensor.dtype)}{list(tensor.shape)}',
+                f'the file has "{name}" as {from_torch(tensor.dtype)}{list(tensor.shape)}',
                 given=[var.describe()],
             )
         scope.var(name).give(tensor, own=True)
@@ -337,7 +342,7 @@ def read_model(
     for name in _estimable(program):
         scope.var(name).estimated = name not in frozen
     for name in tensors:
-        raise FormatError(f"the file holds {json.dumps(name[:80])}, which its program does not declare")
+        raise FormatError(f"the file contains {json.dumps(name[:80])}, which its program does not declare")
     return Model(program, scope, catalogue, RunLimits() if untrusted else None, columns, prediction)
 
 
@@ -347,20 +352,20 @@ def _refuse_training(program: Program) -> None:
     if backward or update:
         raise TrainingProgramError(
             f"this is a training program: it has {backward} gradient ops and updates {update} variables",
-            hint="save what predicts with ol.save_model(predict, parameters, path), or load it with ol.load_model",
+            hint="save only the prediction with ol.save_model(predict, parameters, path), or load it with ol.load_model",
         )
 
 
 def infer(target: object, *arguments: object, backend: str | None = None) -> numpy.ndarray | dict[str, numpy.ndarray]:
-    """Compute what a model predicts: one array, or a dict of them by label where it has several targets.
+    """Compute the prediction of a model: an array, or a dict of arrays by label if it has several targets.
 
-        infer(model, feed)                  what `ol.load_model` returned
+        infer(model, feed)                  the result of `ol.load_model`
         infer(predict, feed, parameters)    a variable, and the values it needs
-        infer(predict, parameters)          where the inputs carry their values
+        infer(predict, parameters)          if the inputs store their own values
 
-    `feed` maps inputs to arrays; names that are no inputs raise FeedError. Nothing is changed by it. With `backend="onnxruntime"`, ONNX
-    Runtime computes it, in a session that a model keeps as long as its values stay; other backends are those of `Executor`.
-    Raises ArgumentError, UndefinedVarError for a name in a dict of parameters that nothing has, and what `Executor.eval` raises.
+    `feed` maps inputs to arrays; an unknown name raises FeedError. Nothing is modified. With `backend="onnxruntime"`, ONNX Runtime
+    computes the prediction, in a session that a model reuses until its values change; the other backends are those of `Executor`. Raises
+    ArgumentError, UndefinedVarError for an unknown name in a dict of parameters, and the errors of `Executor.eval`.
     """
     feed: Mapping[str, object] | None = None
     parameters: object = None
@@ -370,16 +375,16 @@ def infer(target: object, *arguments: object, backend: str | None = None) -> num
         elif parameters is None:
             parameters = argument
         else:
-            raise ArgumentError("infer takes a target, perhaps a feed, and perhaps parameters")
+            raise ArgumentError("infer takes a target, optionally a feed, and optionally parameters")
     if isinstance(target, Var):
         program, executor = prune(target.block.program, {"predict": target}), Executor(backend=_of_executor(backend))
         kept, fed = ({var.name for var in vars} for vars in (target.block.program.persistables(), target.block.program.main.inputs))
         if parameters is None and feed and kept.intersection(feed) and not fed.intersection(feed):
-            feed, parameters = None, feed  # values by the names of parameters, and of nothing that is fed
+            feed, parameters = None, feed  # a dict with names of parameters, but of no inputs
         scope = Scope() if parameters is None else scope_of(parameters, target.block.program)
     elif isinstance(target, Model):
         if parameters is not None:
-            raise ArgumentError("a model has its parameters already; infer(model, feed) takes no others")
+            raise ArgumentError("a model has its own parameters; infer(model, feed) takes no others")
         program, executor, scope = target.program, target.executor, target.scope
         if _of_executor(backend) is not None:
             executor = Executor(catalogue=target.catalogue, limits=target.limits, backend=_of_executor(backend))
@@ -393,5 +398,5 @@ def infer(target: object, *arguments: object, backend: str | None = None) -> num
 
 
 def _of_executor(backend: str | None) -> Backend | None:
-    """The backend of an executor; None for ONNX Runtime, which is none. Raises ArgumentError."""
+    """Return the backend for an executor, None for ONNX Runtime. Raises ArgumentError."""
     return None if backend == "onnxruntime" else require_backend(backend)

@@ -1,4 +1,4 @@
-"""`quantize`: a model whose weights are integers of 8 bits, made of one of floats."""
+"""`quantize`: convert the weights of a model to 8-bit integers."""
 
 import torch
 
@@ -15,16 +15,16 @@ __all__ = ["quantize"]
 
 
 def quantize(model: Model, mode: Mode = "dynamic", *, at_least: int = 4096, products_at_least: int = LEAST_PRODUCT) -> Model:
-    """A model that computes what `model` does but for rounding, with weights as int8: about a quarter of its size.
+    """Return a copy of a model with int8 weights, about a quarter of the size, that computes the same up to rounding.
 
         small = ol.quantize(ol.load_model("predict.safetensors"))
         ol.save_model(small, "small.safetensors")
 
-    With the mode "dynamic", products of weights are products of integers, for which each row of the other factor is quantised when it
-    runs; with "weights", products are those of floats. The program says so: see `ol.passes.quantize`, which this applies to a copy, with
-    the errors that it raises. Weights of fewer than `at_least` elements stay as they are, and those of fewer than `products_at_least` are
-    as with "weights", for one row is faster so; everything else is shared with `model`.
-    Raises ArgumentError for what is no model, UnsetVarError for a weight that has no value.
+    In the mode "dynamic", products with weights are computed in integers, and each row of the other factor is quantized at run time; in
+    the mode "weights", they are computed in floats. This applies `ol.passes.quantize`, which describes the result and raises its errors,
+    to a copy of the program. Weights of fewer than `at_least` elements are not quantized. Those of fewer than `products_at_least` are
+    treated as in the mode "weights", which is faster for a single row. All other values are shared with `model`. Raises ArgumentError if
+    `model` is not a model, UnsetVarError for a weight without a value.
     """
     if not isinstance(model, Model):
         raise ArgumentError(f"quantize takes a model, such as ol.load_model(path), not {describe_value(model)}", location=here())
@@ -45,9 +45,9 @@ def quantize(model: Model, mode: Mode = "dynamic", *, at_least: int = 4096, prod
 
 
 def _value(model: Model, name: str) -> torch.Tensor:
-    """The tensor that a model holds. Raises UnsetVarError."""
+    """Return a tensor of a model. Raises UnsetVarError."""
     found = model.scope.find_var(name)
     value = found.value if found is not None and found.is_set else None
     if not isinstance(value, torch.Tensor):
-        raise UnsetVarError(f'the model holds no value of "{name}"', location=here())
+        raise UnsetVarError(f'the model has no value for "{name}"', location=here())
     return value

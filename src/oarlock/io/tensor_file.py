@@ -1,7 +1,7 @@
-"""A safetensors file of anybody's: what tensors it holds, and one of them when it is asked for. The rest of it is never read.
+"""Reading single tensors of any safetensors file; the rest of the file is not read.
 
-Elements are read into the memory in which they stay. A mapping of the file would hold them twice, since memory of ours begins where
-kernels read it fastest, and would end the process when somebody cuts the file meanwhile.
+Elements are read directly into their final memory. Memory-mapping the file would need twice the memory, because tensors are copied to
+aligned memory, and would crash the process if the file were truncated meanwhile.
 """
 
 import io
@@ -25,11 +25,11 @@ from oarlock.tensor.dtype import to_torch
 __all__ = ["TensorEntry", "TensorFile"]
 
 _DTYPES = {**DTYPES, "C64": DType.COMPLEX64}
-_CHUNK = 2**30  # bytes; some systems read no more at once than 2**31
+_CHUNK = 2**30  # bytes; some systems read at most 2**31 at once
 
 
 class TensorEntry(NamedTuple):
-    """A tensor of a file: its dtype as the file spells it, its shape, and where its bytes begin and end."""
+    """A tensor of a file: its dtype as spelled in the file, its shape, and the range of its bytes."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -38,18 +38,18 @@ class TensorEntry(NamedTuple):
 
     @property
     def known_dtype(self) -> DType | None:
-        """The dtype; None for one that no program holds."""
+        """The dtype, or None if programs do not support it."""
         return _DTYPES.get(self.dtype)
 
     @property
     def type_text(self) -> str:
-        """`float32[2, 3]`."""
+        """The type as text, such as `float32[2, 3]`."""
         return f"{self.known_dtype or self.dtype}{format_shape(self.shape)}"
 
 
 @dataclass
 class TensorFile:
-    """An open safetensors file; a `with` block closes it. `entries` are its tensors by name, in the order of their bytes."""
+    """An open safetensors file; a `with` block closes it. `entries` are its tensors by name, in file order."""
 
     name: str
     entries: dict[str, TensorEntry]
@@ -59,10 +59,10 @@ class TensorFile:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], *, limits: Limits | None = None, untrusted: bool = False) -> "TensorFile":
-        """Open a file and read its header. An `untrusted` one must be no link.
+        """Open a file and read its header. An `untrusted` file must not be a link.
 
-        Raises MissingFileError, ReadError, LimitError, and FormatError for a file that is not laid out as safetensors lays out: every
-        byte after the header belongs to one tensor, whose size is that of its shape.
+        Raises MissingFileError, ReadError, LimitError, or FormatError for an invalid safetensors file. In a valid one, every byte after
+        the header belongs to exactly one tensor, whose size matches its shape.
         """
         limits, name = limits or Limits(), Path(path).name
         descriptor, status = open_file(path, untrusted=untrusted)
@@ -81,15 +81,15 @@ class TensorFile:
         self.close()
 
     def close(self) -> None:
-        """Close the file; nothing is read from it afterwards."""
+        """Close the file."""
         self._file.close()
 
     def read(self, name: str) -> torch.Tensor:
-        """One of its tensors, in memory of its own. Raises FormatError for a dtype that no program holds, LimitError, ReadError."""
+        """Read a tensor into its own memory. Raises FormatError for an unsupported dtype, LimitError or ReadError."""
         entry = self.entries[name]
         dtype = entry.known_dtype
         if dtype is None:
-            raise FormatError(f'"{self.name}": tensor {json.dumps(name[:80])} has the dtype {entry.dtype}, which no program holds')
+            raise FormatError(f'"{self.name}": tensor {json.dumps(name[:80])} has the dtype {entry.dtype}, which programs do not support')
         elements = math.prod(max(size, 1) for size in entry.shape)
         for count, limit in ((elements, "elements"), (elements * dtype.itemsize, "tensor_bytes")):
             _require_within(count, limit, f'"{self.name}", tensor {json.dumps(name[:80])}', self.limits)
@@ -97,18 +97,18 @@ class TensorFile:
         if entry.end > entry.begin:
             _fill(tensor.reshape(-1).view(torch.uint8).numpy().data, self._file, self._data_begin + entry.begin, self.name)
             if dtype is DType.BOOL and bool((tensor.view(torch.uint8) > 1).any()):
-                raise FormatError(f'"{self.name}": tensor {json.dumps(name[:80])} is BOOL, and holds bytes other than 0 and 1')
+                raise FormatError(f'"{self.name}": tensor {json.dumps(name[:80])} is BOOL, but has bytes other than 0 and 1')
         return tensor
 
 
 def _read_header(file: io.FileIO, size: int, name: str, limits: Limits) -> tuple[dict[str, object], int]:
-    """The header as JSON, and where the tensors begin."""
+    """Return the parsed header and the offset of the tensors."""
     prefix = bytearray(8)
     if size >= 8:
         _fill(memoryview(prefix), file, 0, name)
     length = int.from_bytes(prefix, "little")
     if size < 8 or length > size - 8:
-        raise _no_safetensors(name, f"its first 8 bytes say that {length:,} bytes of header follow, where it has {max(size - 8, 0):,}")
+        raise _no_safetensors(name, f"its first 8 bytes announce a header of {length:,} bytes, but only {max(size - 8, 0):,} follow")
     _require_within(length, "header_bytes", f'"{name}", its header', limits)
     text = bytearray(length)
     _fill(memoryview(text), file, 8, name)
@@ -116,17 +116,17 @@ def _read_header(file: io.FileIO, size: int, name: str, limits: Limits) -> tuple
 
 
 def _read_entries(header: dict[str, object], size: int, name: str, limits: Limits) -> dict[str, TensorEntry]:
-    """The tensors that a header lists. Raises FormatError where they are not one after another, up to the end of the file."""
+    """Return the tensors of a header. Raises FormatError unless they are contiguous up to the end of the file."""
     entries = {key: _read_entry(key, value, name, limits) for key, value in header.items() if key != "__metadata__"}
     ordered = dict(sorted(entries.items(), key=lambda item: (item[1].begin, item[1].end)))
     end = 0
     for key, entry in ordered.items():
         if entry.begin != end:
-            where = f"begins at byte {entry.begin:,}, where the one before it ends at {end:,}"
+            where = f"begins at byte {entry.begin:,}, but the one before it ends at {end:,}"
             raise _no_safetensors(name, f"tensor {json.dumps(key[:80])} {where}")
         end = entry.end
     if end != size:
-        raise _no_safetensors(name, f"its tensors take {end:,} bytes, where {size:,} follow the header")
+        raise _no_safetensors(name, f"its tensors need {end:,} bytes, but {size:,} follow the header")
     return ordered
 
 
@@ -139,7 +139,7 @@ def _read_entry(key: str, value: object, name: str, limits: Limits) -> TensorEnt
     _require_within(len(shape), "rank", f'"{name}", tensor {json.dumps(key[:80])}', limits)
     known = _DTYPES.get(dtype)
     if end < begin or (known is not None and math.prod(shape) * known.itemsize != end - begin):
-        raise _no_safetensors(name, f"tensor {json.dumps(key[:80])}, {dtype[:20]}{shape}, lies in bytes {begin:,} to {end:,}")
+        raise _no_safetensors(name, f"tensor {json.dumps(key[:80])}, {dtype[:20]}{shape}, does not fit bytes {begin:,} to {end:,}")
     return TensorEntry(dtype[:20], tuple(shape), begin, end)
 
 
@@ -148,16 +148,16 @@ def _are_sizes(value: object) -> TypeGuard[list[int]]:
 
 
 def _fill(view: memoryview, file: io.FileIO, offset: int, name: str) -> None:
-    """Fill `view` with what a file holds from `offset` on. Raises ReadError where it ends before, or the system refuses."""
+    """Fill `view` with the contents of a file from `offset` on. Raises ReadError if the file ends early or the system refuses."""
     done = 0
     try:
         file.seek(offset)
         while done < len(view):
             count = file.readinto(view[done : done + _CHUNK])
             if not count:
-                raise ReadError(f'"{name}" was cut while it was read', hint="fetch the file again")
+                raise ReadError(f'"{name}" was truncated while it was read', hint="download the file again")
             done += count
-    except ReadError:  # an OSError too
+    except ReadError:  # also an OSError
         raise
     except OSError as error:
         raise ReadError(f'"{name}" cannot be read: {error.strerror}') from error
@@ -171,4 +171,4 @@ def _require_within(count: int, limit: str, where: str, limits: Limits) -> None:
 
 
 def _no_safetensors(name: str, why: str) -> FormatError:
-    return FormatError(f'"{name}" is not a safetensors file, or is cut short', given=[why])
+    return FormatError(f'"{name}" is not a valid safetensors file, or is truncated', given=[why])
