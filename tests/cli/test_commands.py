@@ -434,7 +434,8 @@ def test_infer_saves_a_table_that_is_read_as_it_was_written(model, folder, tmp_p
     trained = ol.load_model(folder / "run.safetensors")
     ol.save_model(trained.program.targets["loss"], trained, tmp_path / "loss.safetensors")
     assert refuses("infer", tmp_path / "loss.safetensors", "--data", "digits:test", "--output", tmp_path / "loss.csv") == (
-        'DataError: "predict", float32[], is no column of a table\n  Try: a .npy file holds any array    (oarlock explain DataError)'
+        'DataError: "predict", float32[], cannot be a column of a table\n'
+        "  Try: use a .npy file, which can store any array    (oarlock explain DataError)"
     )
     assert not (tmp_path / "loss.csv").exists()
 
@@ -538,7 +539,7 @@ def test_train_continues_a_saved_program_in_its_file(training, prints):
     for epoch, line in enumerate(printed[:2], start=1):
         metrics = r"loss \d\.\d+  accuracy \d+\.\d %  validation loss \d\.\d+  validation accuracy \d+\.\d %"
         assert re.match(rf"epoch {epoch}/2  {metrics}  ", line), line
-    assert printed[-1] == f"24 steps in all; saved {training}"
+    assert printed[-1] == f"24 steps in total; saved {training}"
     scope = ol.load_model(training).scope
     assert all(torch.equal(scope[name], expected.parameters[name]) for name in expected.parameters)
 
@@ -546,11 +547,11 @@ def test_train_continues_a_saved_program_in_its_file(training, prints):
 def test_train_stops_after_some_steps_and_saves_elsewhere(training, tmp_path, prints):
     before = training.read_bytes()
     other = tmp_path / "other.safetensors"
-    assert prints("train", training, "--data", "digits:train", "--steps", 2, "--save", other) == f"7 steps in all; saved {other}\n"
+    assert prints("train", training, "--data", "digits:train", "--steps", 2, "--save", other) == f"7 steps in total; saved {other}\n"
     assert training.read_bytes() == before
     assert int(ol.load_model(other).scope["@STEP"]) == 7
     printed = prints("train", other, "--data", "digits:train", "--epochs", 3)
-    assert printed.splitlines()[-1] == f"36 steps in all; saved {other}"
+    assert printed.splitlines()[-1] == f"36 steps in total; saved {other}"
 
 
 @pytest.mark.parametrize(
@@ -628,7 +629,7 @@ def test_a_run_in_a_folder_goes_on_after_a_stop_and_is_listed(training, tmp_path
         4,
     )
     told = prints(*part, "--steps", 5)
-    assert told == f"run runs/one\n10 steps in all; saved {tmp_path / 'part.safetensors'}\nNext: oarlock resume runs/one\n"
+    assert told == f"run runs/one\n10 steps in total; saved {tmp_path / 'part.safetensors'}\nNext: oarlock resume runs/one\n"
     assert (tmp_path / "part.safetensors").read_bytes() != whole.read_bytes()
     listed = prints("runs", "runs").split()
     assert re.fullmatch("[0-9a-f]{8}", listed[listed.index("one") :][1])

@@ -165,7 +165,7 @@ def test_the_first_worker_alone_reads_a_saved_program_and_saves_it(folders, monk
     ol.save_model(ol.train(ol.load_model("run.safetensors"), data, progress=False), "alone.safetensors")
     status, printed = train(folders, "run.safetensors", *DATA)
     assert status == [0, 0], printed
-    assert "8 steps in all; saved run.safetensors" in printed[0]
+    assert "8 steps in total; saved run.safetensors" in printed[0]
     assert printed[1] == ""
     assert sorted(path.name for path in second.iterdir()) == ["table.csv"]
     trained, alone = ol.load_model("run.safetensors").scope, ol.load_model("alone.safetensors").scope

@@ -34,7 +34,7 @@ def test_an_archive_that_inflates_to_much_more_than_it_has_is_refused_unread(tmp
     size = path.stat().st_size
     allowed = max(2**20, 100 * size)
     assert raised.value.message == f'"bomb.npz": its arrays have 8,388,864 bytes, where {allowed:,} are allowed in a file of {size:,}'
-    assert raised.value.hint == "numpy.savez, which does not compress, writes a file of yours so that it is read"
+    assert raised.value.hint == "if you trust the file, save it again without compression, with numpy.savez"
     numpy.savez(path, x=numpy.zeros(2**22, "uint8"), y=numpy.zeros(2**22, "uint8"))
     assert set(read_numpy(path).names) == {"x", "y"}
 
@@ -68,7 +68,7 @@ def test_an_array_that_stands_twice_in_an_archive_is_refused(tmp_path, names):
             archive.writestr(name, data.getvalue())
     with pytest.raises(ol.DataError) as raised:
         read_numpy(path)
-    assert raised.value.message == "\"twice.npz\": it holds two arrays called 'x'"
+    assert raised.value.message == "\"twice.npz\": it contains two arrays called 'x'"
 
 
 # CSV
@@ -90,7 +90,7 @@ def peak_of_refusal(path, message):
 def test_a_quote_that_never_closes_takes_no_more_than_a_field_may_have(tmp_path):
     path = tmp_path / "open.csv"
     path.write_bytes(b'x,y\n1,"' + b"2\n" * 10_000_000)
-    peak, given = peak_of_refusal(path, '"open.csv" is no CSV file')
+    peak, given = peak_of_refusal(path, '"open.csv" is not a valid CSV file')
     assert peak < 2**22
     assert given == ("field larger than field limit (131072)",)
 
@@ -99,7 +99,7 @@ def test_a_line_that_never_ends_is_refused(tmp_path):
     path = tmp_path / "line.csv"
     with open(path, "wb") as file:
         file.truncate(2**28)
-    peak, given = peak_of_refusal(path, '"line.csv" is no CSV file')
+    peak, given = peak_of_refusal(path, '"line.csv" is not a valid CSV file')
     assert peak < 2**27
     assert given == ("it has a line of more than 16,777,216 characters",)
 
@@ -109,8 +109,8 @@ def test_the_place_of_what_is_not_utf8_is_said(tmp_path, before):
     path = tmp_path / "latin.csv"
     start = b"name\n" + "é".encode()
     path.write_bytes(start + b"a" * before + b"\n\xe9\n")
-    _, given = peak_of_refusal(path, '"latin.csv" is not text in UTF-8')
-    assert given == (f"byte {len(start) + before + 1} is none of it",)
+    _, given = peak_of_refusal(path, '"latin.csv" is not UTF-8 text')
+    assert given == (f"byte {len(start) + before + 1} is invalid",)
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
@@ -137,7 +137,7 @@ def test_a_number_that_no_dtype_holds_is_refused_with_its_row(tmp_path, number, 
     path.write_text(f"x\n1{'.5' if dtype == 'float64' else ''}\n{number}\n")
     with pytest.raises(ol.DataError) as raised:
         read_csv(path).column("x")
-    assert raised.value.message == f'the column "x" of "rows.csv" has {number:.40} in row 1, which {dtype} does not hold'
+    assert raised.value.message == f'the column "x" of "rows.csv" has {number:.40} in row 1, which is outside the range of {dtype}'
 
 
 def test_infinity_is_a_number(tmp_path):
@@ -179,7 +179,11 @@ def test_a_column_whose_numbers_would_become_infinite_is_refused(tmp_path, sourc
     data = ol.data.read(data, narrow=True) if source == "narrow" else data
     with pytest.raises(ol.FeedError) as raised:
         ol.train(cost, data, epochs=1, batch_size=2, progress=False)
-    what = "has a number that float32 does not hold" if source == "list" else "is float64, of which float32 does not hold every number"
+    what = (
+        "has a number outside the range of float32"
+        if source == "list"
+        else "is float64, and some values cannot be represented exactly in float32"
+    )
     assert raised.value.message == f'the column "x" {what}'
     assert any("row 1 holds" in line and "1e+39" in line for line in raised.value.given) or source != "list"
 

@@ -150,8 +150,8 @@ def test_an_iterator_is_read_once(small):
     with pytest.raises(ol.FeedError) as raised:
         ol.train(small.cost, (batch for batch in batches(0)), epochs=2, progress=False)
     assert str(raised.value) == (
-        "the batches come from a generator, which can be read once, and epoch 2 needs them again\n"
-        "  Try: give a function that makes them, def batches(epoch): yield ...; or one epoch alone    (oarlock explain FeedError)"
+        "the generator of batches can be read only once, but epoch 2 needs it again\n"
+        "  Try: pass a function that creates it, def batches(epoch): yield ..., or train for one epoch    (oarlock explain FeedError)"
     )
 
 

@@ -39,28 +39,28 @@ def test_float64_that_float32_does_not_hold():
     x = X.astype("float64")
     x[2, 1] = 0.1
     assert refusal({"x": x, "label": LABEL}) == expected("""
-        the column "x" is float64, of which float32 does not hold every number
+        the column "x" is float64, and some values cannot be represented exactly in float32
               "x" is float32[n, 2]
-              row 2 holds [0.0, 0.1]
-          Try: ol.data.read(data, narrow=True) rounds it to float32; or declare "x" as float64    (oarlock explain FeedError)
+              row 2 has [0.0, 0.1]
+          Try: round it to float32 with ol.data.read(data, narrow=True), or declare "x" as float64    (oarlock explain FeedError)
     """)
 
 
 def test_fractions_among_labels():
     assert refusal({"x": X, "label": numpy.array([0.0, 1.5, 2.0, 1.0])}) == expected("""
-        the column "label" is float64, of which int64 does not hold every number
+        the column "label" is float64, and some values cannot be represented exactly in int64
               "label" is int64[n]
-              row 1 holds [1.5]
+              row 1 has [1.5]
           Try: declare "label" as float64, or make int64 of it before    (oarlock explain FeedError)
     """)
 
 
 def test_text_among_numbers():
     assert refusal({"x": X, "label": numpy.array(["a", "b", "c", "d"])}) == expected("""
-        the column "label" is <U1, not numbers that a program can hold
+        the column "label" is <U1, not a supported numeric dtype
               "label" is int64[n]
-              row 0 holds ['a']
-          Try: drop the row, or make numbers of it: ol.train(..., transform=function of a batch), or before    (oarlock explain FeedError)
+              row 0 has ['a']
+          Try: drop such rows, or convert them to numbers with ol.train(..., transform=...)    (oarlock explain FeedError)
     """)
 
 
@@ -78,10 +78,10 @@ class Rows(torch.utils.data.Dataset):
 def test_the_row_of_a_data_set_that_is_read_row_by_row():
     data = ol.data.read(torch.utils.data.DataLoader(Rows([0.5, "?"]), batch_size=8, collate_fn=columns))
     assert refusal(data, whole=False) == expected("""
-        the column "x" has a row that is no number, or of another shape than the rows before
+        the column "x" has a row that is not numeric or has a different shape from the previous rows
               "x" is float32[n, 2]
-              row 33 holds [0.5, '?']
-          Try: drop the row, or make numbers of it: ol.train(..., transform=function of a batch), or before    (oarlock explain FeedError)
+              row 33 has [0.5, '?']
+          Try: drop such rows, or convert them to numbers with ol.train(..., transform=...)    (oarlock explain FeedError)
     """)
 
 
@@ -94,7 +94,7 @@ def test_a_column_that_is_missing(tmp_path: Path):
     assert refusal(tmp_path / "rows.csv") == expected("""
         the data set has no "x"
               it has width, height, kind
-          Try: --columns "x=*", or columns={"x": "*"} of ol.data.read, takes all others    (oarlock explain FeedError)
+          Try: select all other columns with --columns "x=*", or ol.data.read(data, columns={"x": "*"})    (oarlock explain FeedError)
     """)
     with pytest.raises(ol.FeedError) as raised:
         ol.data.read(tmp_path / "rows.csv", columns={"x": ["width", "hieght"]})
@@ -108,13 +108,19 @@ def test_a_column_that_is_missing(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", 'error: "rows.csv" has no line'),
+        ("", 'error: "rows.csv" is empty'),
         ("1,2\n3,4\n", 'the first line of "rows.csv" does not name the columns'),
-        ("a,b\n1,2\n3\n", 'row 1 of "rows.csv" has 1 fields, where there are 2 columns'),
-        ('x\n1\n"2\n3\n', '"rows.csv" is no CSV file'),
-        ("a,b\n1,2\n3,9223372036854775808\n", 'the column "b" of "rows.csv" has 9223372036854775808 in row 1, which int64 does not hold'),
-        ("a,b\n1,-9223372036854775809\n", 'the column "b" of "rows.csv" has -9223372036854775809 in row 0, which int64 does not hold'),
-        ("a,b\n1,2\n3,\n5,6\n", 'the column "b" of "rows.csv" has \'\' in row 1, where others have numbers'),
+        ("a,b\n1,2\n3\n", 'row 1 of "rows.csv" has 1 fields, but there are 2 columns'),
+        ('x\n1\n"2\n3\n', '"rows.csv" is not a valid CSV file'),
+        (
+            "a,b\n1,2\n3,9223372036854775808\n",
+            'the column "b" of "rows.csv" has 9223372036854775808 in row 1, which is outside the range of int64',
+        ),
+        (
+            "a,b\n1,-9223372036854775809\n",
+            'the column "b" of "rows.csv" has -9223372036854775809 in row 0, which is outside the range of int64',
+        ),
+        ("a,b\n1,2\n3,\n5,6\n", 'the column "b" of "rows.csv" has \'\' in row 1, but numbers in others'),
     ],
 )
 def test_a_csv_file_that_is_no_table(text, message, tmp_path):
@@ -132,8 +138,8 @@ def test_the_ends_of_int64_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("size", "message"),
     [
-        (64, "size is (height, width), not 64"),
-        ((64,), "size is (height, width), not (64,)"),
+        (64, "size must be (height, width), not 64"),
+        ((64,), "size must be (height, width), not (64,)"),
         ((64, 0), "the width in size is a whole number from 1, not 0"),
         ((64.0, 64), "the height in size is a whole number from 1, not 64.0"),
         ((64, 100_000), "the width in size is a whole number from 1 to 16384, not 100000"),
@@ -175,10 +181,10 @@ def test_what_a_transform_returns():
 
 def test_parts_without_names():
     assert refusal([(X,)], whole=False) == expected("""
-        a batch has 1 part without names, where the program has 2 inputs
-              the inputs are x, label
-              the batch holds a ndarray
-          Try: give batches as dicts by the names of the inputs    (oarlock explain FeedError)
+        a batch has 1 part without names, but the program has 2 inputs
+              inputs: x, label
+              parts of the batch: a ndarray
+          Try: give batches as dicts by input name    (oarlock explain FeedError)
     """)
 
 
@@ -186,8 +192,8 @@ def test_missing_values_of_arrow():
     pyarrow = pytest.importorskip("pyarrow")
     table = pyarrow.table({"x": [[0.0, 1.0], None, None], "label": [1, 2, 0]})
     assert refusal(table) == expected("""
-        the column "x" has no value in row 1, and in 2 rows in all
-          Try: drop these rows, or fill them, before they are given    (oarlock explain FeedError)
+        the column "x" has 2 missing values, the first in row 1
+          Try: drop or fill these rows first    (oarlock explain FeedError)
     """)
 
 
@@ -200,7 +206,7 @@ def test_images_of_two_sizes_are_refused_or_resized(tmp_path):
         ol.data.ImageFolder(tmp_path).take(numpy.arange(2))
     assert str(raised.value) == (
         '"0.png" is 5 x 5, where "0.png" is 6 x 4\n'
-        "  Try: ol.data.ImageFolder(path, size=(64, 64)) resizes them    (oarlock explain DataError)"
+        "  Try: resize them with ol.data.ImageFolder(path, size=(64, 64))    (oarlock explain DataError)"
     )
     folder = ol.data.ImageFolder(tmp_path, size=(2, 3))
     found = folder.take(numpy.array([1, 0]))
@@ -215,10 +221,10 @@ def test_whole_numbers_that_floats_do_not_hold_and_numbers_behind_a_mask():
     with ol.Program():
         x, label = ol.layer.data("x", [2], dtype="float64"), ol.layer.data("label", [], dtype="int64")
         precise = ol.layer.mean(ol.layer.softmax_with_cross_entropy(ol.layer.fc(x, 3), label))
-    with pytest.raises(ol.FeedError, match='the column "x" is int64, of which float64 does not hold every number'):
+    with pytest.raises(ol.FeedError, match='the column "x" is int64, and some values cannot be represented exactly in float64'):
         ol.train(precise, given, progress=False)
     masked = numpy.ma.masked_array(X, [[False, False], [False, True], [False, False], [False, False]])
-    assert refusal({"x": masked, "label": LABEL}).startswith('the column "x" has values that are masked')
+    assert refusal({"x": masked, "label": LABEL}).startswith('the column "x" has masked values')
 
 
 def test_what_no_input_reads_is_not_asked_for(tmp_path):

@@ -311,7 +311,7 @@ def test_numbers_that_the_dtype_does_not_hold_are_refused_all_the_same():
         cost = ol.layer.mean(ol.layer.fc(ol.op.cast(ol.layer.data("x", shape=[2], dtype="int64"), dtype="float32"), 1))
     with pytest.raises(ol.FeedError) as raised:
         ol.train(cost, {"x": [[1.5, 2.0]]}, progress=False)
-    assert raised.value.message == 'the column "x" is float32, of which int64 does not hold every number'
+    assert raised.value.message == 'the column "x" is float32, and some values cannot be represented exactly in int64'
 
 
 def test_a_weight_that_does_not_fit_is_what_inference_names():

@@ -100,10 +100,10 @@ def test_a_report_says_what_the_run_was(kept):
         f"validation loss {last.validation['loss']:.4g}",
         "Rows of the validation data, and the prediction after step 9.",
         "softmax_with_cross_entropy",
-        "epochs 3 batch size 8 data dict measures loss, accuracy seed 0 parameters 130",
+        "epochs 3 batch size 8 data dict metrics loss, accuracy seed 0 parameters 130",
         f"program {record.program_hash[:16]}",
         f"torch {torch.__version__}",
-        "the newest, the best validation loss, predicts below",
+        "newest, best validation loss, used for the predictions",
     ):
         assert said in page.text, said
     assert sum("data-chart" in attributes for _, attributes in page.elements) == 2
@@ -175,10 +175,10 @@ def test_what_a_folder_lacks_is_left_out(lost, run):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     page = Page(draw_report(run))
     assert page.open == []
-    assert ("Nothing was measured yet." in page.text) == (lost in ("metrics.jsonl", "all but run.json"))
-    assert ("The folder holds no program that can be read." in page.text) == (lost == "all but run.json")
-    assert ("nothing is predicted for them: the run has no checkpoint yet." in page.text) == (lost == "checkpoints")
-    assert ("stopped; oarlock resume goes on with it" in page.text) == (lost in ("metrics.jsonl", "all but run.json"))
+    assert ("No metrics yet." in page.text) == (lost in ("metrics.jsonl", "all but run.json"))
+    assert ("The folder has no readable program." in page.text) == (lost == "all but run.json")
+    assert ("have no predictions: the run has no checkpoint yet." in page.text) == (lost == "checkpoints")
+    assert ("stopped; continue with oarlock resume" in page.text) == (lost in ("metrics.jsonl", "all but run.json"))
 
 
 @pytest.mark.parametrize(
@@ -191,14 +191,14 @@ def test_what_is_spoilt_in_a_folder_is_said_or_passed_over(name, run):
     (run / name).write_bytes(data)
     page = Page(draw_report(run))
     assert page.open == []
-    assert ("lines of its log cannot be read" in page.text) == (name == "metrics.jsonl")
+    assert ("lines of the log cannot be read" in page.text) == (name == "metrics.jsonl")
     spoilt = name.endswith("safetensors")
-    assert ("nothing is predicted for them" in page.text) == spoilt or name.startswith("sample")
+    assert ("have no predictions" in page.text) == spoilt or name.startswith("sample")
 
 
 def test_rows_that_do_not_fit_the_program_are_no_end_of_the_report(run):
     safetensors.torch.save_file({"image": torch.zeros(3, 5)}, run / "sample.validation.safetensors")
-    assert "nothing is predicted for them: " in Page(draw_report(run)).text
+    assert "have no predictions: " in Page(draw_report(run)).text
 
 
 def test_a_sample_with_more_rows_than_a_run_keeps_is_cut(run):
@@ -214,7 +214,7 @@ def test_a_killed_run_has_a_report(tmp_path):
     with open(tmp_path / "run/metrics.jsonl", "a") as log:
         log.write('{"step": 5, "epoch": 2, "rows": 8, "loss": NaN}\n{"step": 6, "ep')
     page = Page(draw_report(tmp_path / "run"))
-    assert "run stopped; oarlock resume goes on with it epochs 1 of 3 steps 5" in page.text
+    assert "run stopped; continue with oarlock resume epochs 1 of 3 steps 5" in page.text
     assert "training: 1 of 5 values are not finite, the first nan at step 5" in page.text
     assert "Rows of the training data, and the prediction after step 3." in page.text  # after its best epoch
 

@@ -110,7 +110,7 @@ def test_sentences_that_an_input_carries_are_not_shuffled_with_those_of_the_data
     with pytest.raises(ol.FeedError) as raised:
         ol.train(cost, {"y": [1.0, 2.0]}, progress=False)
     assert str(raised.value).startswith('the data set has no "carried"')
-    assert raised.value.hint == "rows are shuffled together, and the value that it carries would not be: put it into the data set"
+    assert raised.value.hint == "its stored value cannot be shuffled with the rows: add it to the data set"
 
 
 def test_a_column_that_an_input_carries_is_not_shuffled_with_the_sentences_of_the_data():
@@ -129,7 +129,7 @@ def test_a_column_that_an_input_carries_is_not_shuffled_with_the_sentences_of_th
         ({"label": LABEL}, 'the data set has no "words"'),
         ({"words": [], "label": LABEL[:0]}, "the data set has no rows"),
         ({"words": ragged(WORDS).values, "label": LABEL}, '"words": row 0 is int64'),
-        ({"words": WORDS, "label": ragged(WORDS)}, '"label" is not ragged, yet a Ragged is fed'),
+        ({"words": WORDS, "label": ragged(WORDS)}, '"label" is not ragged, but a Ragged is fed'),
         ({"words": (ragged(WORDS).to_padded(), LENGTHS[:4]), "label": LABEL}, '"words": 4 lengths do not fit padded rows of shape [60, 5]'),
     ],
     ids=["rows", "missing", "none", "elements", "not ragged", "lengths"],

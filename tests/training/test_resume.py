@@ -108,7 +108,7 @@ def test_the_command_line_continues_bit_for_bit(kind, runs, tmp_path):
     shutil.copy(runs[kind].stopped, tmp_path / "run.safetensors")
     done = run_oarlock(tmp_path, "train", "run.safetensors", "--data", "digits:train")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1] == f"{STEPS} steps in all; saved run.safetensors"
+    assert done.stdout.splitlines()[-1] == f"{STEPS} steps in total; saved run.safetensors"
     assert [path.name for path in tmp_path.iterdir()] == ["run.safetensors"]
     require_same_bits(tmp_path / "run.safetensors", runs[kind].unbroken)
 

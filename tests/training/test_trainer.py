@@ -297,7 +297,7 @@ def test_a_missing_array_is_named(small):
         'the data set has no "label"\n'
         '  classifiers.py:# in small_classifier      label = ol.layer.data("label", shape=[], dtype="int64")\n'
         "      it has x, digit\n"
-        '  Try: ol.data.read(data, columns={"label": "COLUMN"}) names its column, and so does --columns "label=COLUMN"    '
+        '  Try: name its column with ol.data.read(data, columns={"label": "COLUMN"}), or --columns "label=COLUMN"    '
         "(oarlock explain FeedError)"
     )
 
@@ -333,7 +333,7 @@ def test_an_array_beside_a_value_that_would_not_be_shuffled_with_it_is_refused()
     with pytest.raises(ol.FeedError) as raised:
         ol.train(cost, {"x": rows["x"]}, progress=False)
     assert raised.value.message == 'the data set has no "y"'
-    assert raised.value.hint == "rows are shuffled together, and the value that it carries would not be: put it into the data set"
+    assert raised.value.hint == "its stored value cannot be shuffled with the rows: add it to the data set"
 
 
 @pytest.mark.parametrize(
@@ -347,8 +347,8 @@ def test_an_array_beside_a_value_that_would_not_be_shuffled_with_it_is_refused()
         ({"steps": -1}, "steps is a whole number from 0, not -1"),
         ({"optimizer": 0.1}, "optimizer must be an optimizer such as ol.optimizer.Adam(1e-3), not float 0.1"),
         ({"show": ["accuracy"]}, 'show must be a dict of labels and variables, such as {"accuracy": accuracy}'),
-        ({"data": [1, 2]}, "a data set is a dict of arrays, not list"),
-        ({"validate": [1, 2]}, "a data set is a dict of arrays, not list"),
+        ({"data": [1, 2]}, "a data set must be a dict of arrays or one of the types below, not list"),
+        ({"validate": [1, 2]}, "a data set must be a dict of arrays or one of the types below, not list"),
     ],
 )
 def test_an_argument_that_makes_no_sense_is_refused(small, options, message):

@@ -218,7 +218,7 @@ def _train_saved(path: Path, arguments: list[str], invocation: Invocation, sendi
     def save(result: TrainingResult) -> None:
         save_model(result, destination(saved), columns=model.columns)
         if invocation.progress != "quiet":
-            typer.echo(f"{result.steps} steps in all; saved {saved}")
+            typer.echo(f"{result.steps} steps in total; saved {saved}")
 
     invocation.on_result = save
     try:

@@ -1,4 +1,4 @@
-"""Data of many kinds, as rows and batches that a program is fed."""
+"""Data sources of many kinds, as rows and batches for programs."""
 
 import importlib
 

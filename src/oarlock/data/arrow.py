@@ -1,4 +1,4 @@
-"""Tables of Arrow, and files of Parquet and Arrow."""
+"""Arrow tables, and Parquet and Arrow files."""
 
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,9 @@ _SUFFIXES = {".parquet": "parquet", ".arrow": "feather", ".feather": "feather"}
 
 
 class ArrowTable(LazyTable):
-    """A `pyarrow.Table`, by its columns: numbers, lists of one length, which are arrays of one more dimension, and lists, which are ragged.
+    """A `pyarrow.Table`. Fixed-size lists become arrays with an additional axis, other lists become ragged columns.
 
-    Raises FeedError for missing values in a column that is read, and for two columns of one name.
+    Raises FeedError for missing values in a column that is read, and for duplicate column names.
     """
 
     def __init__(self, table: Any):
@@ -25,26 +25,31 @@ class ArrowTable(LazyTable):
 
 
 def read_arrow(path: str | Path) -> Table:
-    """A file of Parquet or Arrow, read whole. Raises DataError for one that cannot be read, or where pyarrow is missing."""
+    """Read a Parquet or Arrow file into memory. Raises DataError if it cannot be read, or if pyarrow is not installed."""
     kind = _SUFFIXES[Path(path).suffix.lower()]
     try:
         import pyarrow
         from pyarrow import feather, parquet
     except ImportError:
-        raise DataError(f'"{path}" is read by pyarrow, which is not installed', hint='pip install "oarlock[arrow]"') from None
+        raise DataError(f'reading "{path}" needs pyarrow, which is not installed', hint='pip install "oarlock[arrow]"') from None
     try:
         return ArrowTable(parquet.read_table(path) if kind == "parquet" else feather.read_table(path))
     except (pyarrow.ArrowException, OSError) as error:
-        said = str(error).splitlines() or [type(error).__name__]
-        raise DataError(f'"{Path(path).name}" is not a file of {"Parquet" if kind == "parquet" else "Arrow"}', given=said[:1]) from error
+        reason = str(error).splitlines() or [type(error).__name__]
+        raise DataError(
+            f'"{Path(path).name}" is not a valid {"Parquet" if kind == "parquet" else "Arrow"} file', given=reason[:1]
+        ) from error
 
 
 def column_of(column: Any, name: str) -> "numpy.ndarray | Ragged":
-    """A column of Arrow: numbers as an array, lists as a Ragged. Raises FeedError for missing values, text and nested records."""
+    """Convert an Arrow column: numbers to an array, lists to a Ragged, other values to an object array.
+
+    Raises FeedError for missing values.
+    """
     import pyarrow
 
     array = column.combine_chunks() if isinstance(column, pyarrow.ChunkedArray) else column
-    if isinstance(array, pyarrow.ChunkedArray):  # of no chunks
+    if isinstance(array, pyarrow.ChunkedArray):  # without chunks
         array = pyarrow.concat_arrays(array.chunks) if array.num_chunks else pyarrow.array([], type=array.type)
     if isinstance(array.type, pyarrow.BaseExtensionType):
         array = array.storage
@@ -71,6 +76,6 @@ def _require_whole(array: Any, name: str) -> None:
 
 
 def without_value(name: str, row: int, count: int) -> FeedError:
-    """The error for a column that lacks values: in which row first, and in how many."""
-    hint = "drop these rows, or fill them, before they are given"
-    return FeedError(f'the column "{name}" has no value in row {row}, and in {count} rows in all', hint=hint)
+    """Return the error for a column with `count` missing values, the first of them in `row`."""
+    hint = "drop or fill these rows first"
+    return FeedError(f'the column "{name}" has {count} missing value{"s" * (count > 1)}, the first in row {row}', hint=hint)

@@ -1,4 +1,4 @@
-"""A batch of a column as an input of a program takes it, if nothing is lost."""
+"""Lossless conversion of a batch of a column to the dtype of an input."""
 
 import math
 
@@ -15,40 +15,40 @@ from oarlock.tensor.dtype import to_torch
 
 __all__ = ["convert"]
 
-_SHOWN = 5  # values of a row, in a message
+_SHOWN = 5  # values of a row to show in a message
 
 
 def convert(var: Var, levels: int, value: object, rows: numpy.ndarray | None = None, *, rounds: bool = False) -> "numpy.ndarray | Ragged":
-    """`value`, a column of a batch, for the input `var`, ragged in so many levels: in its dtype, if that holds every number of it.
+    """Convert `value`, a column of a batch, to the dtype of the input `var`, which is ragged in `levels` levels.
 
-    `rows`, int64[n], are the numbers of its rows in the table, for a message. With `rounds`, floats may be rounded. Raises FeedError, which
-    names column and row: for text and what else is no number, for a tensor that is not dense, for rows of different lengths where `var` has
-    none, for numbers that the dtype does not hold. What is wrong with the shape is said where it is fed.
+    The conversion must be exact; with `rounds`, floats may be rounded. `rows`, int64[n], are the row numbers in the table, for messages.
+    Raises FeedError with column and row for text and other non-numeric values, for a tensor that is not dense, for rows of different
+    lengths if `var` is not ragged, and for numbers that the dtype cannot represent. Shapes are checked later, when the batch is fed.
     """
     if var.dtype is DType.BFLOAT16 and isinstance(value, torch.Tensor) and value.dtype is torch.bfloat16 and not levels:
-        return value.detach()  # type: ignore[return-value]  NumPy has no such numbers
+        return value.detach()  # type: ignore[return-value]  NumPy has no bfloat16
     if isinstance(value, torch.Tensor):
         if (form := find_dense_form(value)) is not None:
             raise FeedError(
                 f'"{var.name}" must be {var.type_text}, not {describe_value(value)}',
                 location=var.location,
-                hint=f"dense tensors are computed with: {form}",
+                hint=f"convert it to a dense tensor: {form}",
             )
         value = to_numpy(value)
     if isinstance(value, numpy.ma.MaskedArray) and value.mask.any():
         row = int(numpy.argwhere(value.mask)[0][0]) if value.ndim else 0
-        raise _refused(var, "has values that are masked", _HINT, [f"row {_number(rows, row)} has one"])
+        raise _refused(var, "has masked values", _HINT, [f"the first is in row {_number(rows, row)}"])
     if levels:
         return _ragged(var, levels, value)
     if isinstance(value, Ragged):
         raise FeedError(
-            f'"{var.name}" is not ragged, yet a Ragged is fed',
+            f'"{var.name}" is not ragged, but a Ragged is fed',
             location=var.location,
             given=[f'"{var.name}" fed as {value!r}'],
-            hint=f'ol.layer.data("{var.name}", ..., ragged=1) declares one that is',
+            hint=f'declare it as ragged: ol.layer.data("{var.name}", ..., ragged=1)',
         )
     array = value if isinstance(value, numpy.ndarray) and value.dtype != object else _of_items(var, value, rows)
-    if rounds and array.dtype.kind == "f" and var.dtype.is_floating and var.dtype is not DType.BFLOAT16:  # which NumPy lacks
+    if rounds and array.dtype.kind == "f" and var.dtype.is_floating and var.dtype is not DType.BFLOAT16:  # NumPy has no bfloat16
         with numpy.errstate(over="ignore"):
             rounded = array.astype(str(var.dtype), copy=False)
         if (numpy.isinf(rounded) == numpy.isinf(array)).all():
@@ -63,17 +63,17 @@ def _ragged(var: Var, levels: int, value: object) -> Ragged:
 
 
 def _of_items(var: Var, value: object, rows: numpy.ndarray | None) -> numpy.ndarray:
-    """An array of a list of values: numbers of Python's, or arrays of one shape. Raises FeedError, which names the first that is not."""
+    """Return a list of values as an array: Python numbers, or arrays of equal shapes. Raises FeedError, with the first invalid item."""
     if not isinstance(value, list | tuple | numpy.ndarray):
         held = numpy.asarray(value) if hasattr(value, "__array__") else None
         if held is not None and held.dtype != object:
-            return held  # a series, a frame
+            return held  # a Series or DataFrame
         value = list(value) if hasattr(value, "__len__") and not isinstance(value, str | bytes | dict) else [value]  # type: ignore[call-overload]
-    items = value.tolist() if isinstance(value, numpy.ndarray) else list(value)  # of an array of objects in rows, lists
+    items = value.tolist() if isinstance(value, numpy.ndarray) else list(value)  # rows of an object array become lists
     beyond = next((number for number, item in enumerate(items) if isinstance(item, float) and _is_beyond(item, var.dtype)), None)
     if beyond is not None:
-        given = [f"row {_number(rows, beyond)} holds {items[beyond]!r:.60}"]
-        raise _refused(var, f"has a number that {var.dtype} does not hold", f'declare "{var.name}" as float64, or drop the row', given)
+        given = [f"row {_number(rows, beyond)} has {items[beyond]!r:.60}"]
+        raise _refused(var, f"has a number outside the range of {var.dtype}", f'declare "{var.name}" as float64, or drop the row', given)
     try:
         if all(isinstance(item, bool | int | float) for item in items):
             return to_numpy(read_as(items, var.dtype))
@@ -83,28 +83,30 @@ def _of_items(var: Var, value: object, rows: numpy.ndarray | None) -> numpy.ndar
         arrays, stacked = [], None
     if stacked is not None and stacked.dtype.kind in "fiub":
         if var.dtype.is_integer and stacked.dtype.kind == "f" and len({array.dtype.kind for array in arrays}) > 1:
-            return to_numpy(read_as([array.tolist() for array in arrays], var.dtype))  # floats beside integers, which floats may round
+            return to_numpy(
+                read_as([array.tolist() for array in arrays], var.dtype)
+            )  # a mix of floats and integers, which floats may round
         if not isinstance(items[0], list | tuple):
             return stacked
-        return to_numpy(read_as(items, var.dtype))  # Python's numbers have no dtype of their own
+        return to_numpy(read_as(items, var.dtype))  # Python numbers have no dtype
     first = _shape(items[0])
     for number, item in enumerate(items):
         fits = first is not None and _shape(item) == first
         if not fits:
-            given = f"row {_number(rows, number)} holds {item!r:.60}"
-            raise _refused(var, "has a row that is no number, or of another shape than the rows before", _HINT, [given])
-    raise _refused(var, "is not numbers that a program can hold", _HINT, [])
+            given = f"row {_number(rows, number)} has {item!r:.60}"
+            raise _refused(var, "has a row that is not numeric or has a different shape from the previous rows", _HINT, [given])
+    raise _refused(var, "does not contain numbers of a supported dtype", _HINT, [])
 
 
 def _is_beyond(number: float, dtype: DType) -> bool:
-    """Whether a finite number would become infinite. Nearly all are told by their size, without a tensor."""
+    """Return whether a finite number would become infinite. Most are decided by their size, without a tensor."""
     if abs(number) <= 65504.0 or not math.isfinite(number) or not dtype.is_inexact:
         return False
     return bool(torch.isinf(torch.tensor(number, dtype=torch.float64).to(to_torch(dtype))))
 
 
 def _shape(item: object) -> tuple[int, ...] | None:
-    """The shape of numbers; None for what is none."""
+    """Return the shape of numeric values, or None for other values."""
     try:
         array = numpy.asarray(item)
     except ValueError:  # lists of different lengths
@@ -112,18 +114,16 @@ def _shape(item: object) -> tuple[int, ...] | None:
     return array.shape if array.dtype.kind in "fiub" else None
 
 
-_HINT = "drop the row, or make numbers of it: ol.train(..., transform=function of a batch), or before"
+_HINT = "drop such rows, or convert them to numbers with ol.train(..., transform=...)"
 
 
 def _exact(var: Var, array: numpy.ndarray, rows: numpy.ndarray | None) -> numpy.ndarray:
-    """`array` in the dtype of `var`. Raises FeedError for the first row with a number that it does not hold."""
+    """Convert `array` to the dtype of `var` exactly. Raises FeedError for the first row that cannot be represented."""
     if array.dtype.kind not in "fiub":
         given = (
-            [f"row {_number(rows, 0)} holds {array.reshape(len(array), -1)[0, :_SHOWN].tolist()!r:.60}"]
-            if array.ndim and array.size
-            else []
+            [f"row {_number(rows, 0)} has {array.reshape(len(array), -1)[0, :_SHOWN].tolist()!r:.60}"] if array.ndim and array.size else []
         )
-        raise _refused(var, f"is {array.dtype}, not numbers that a program can hold", _HINT, given)
+        raise _refused(var, f"is {array.dtype}, not a supported numeric dtype", _HINT, given)
     wanted = numpy.dtype(str(var.dtype))
     if array.dtype == wanted:
         return array
@@ -137,16 +137,16 @@ def _exact(var: Var, array: numpy.ndarray, rows: numpy.ndarray | None) -> numpy.
     lost = numpy.flatnonzero(~kept.reshape(len(array), -1).all(1)) if isinstance(kept, numpy.ndarray) and array.ndim else [0]
     shown = array[lost[0]] if array.ndim and len(array) else array
     hint = (
-        f'ol.data.read(data, narrow=True) rounds it to {var.dtype}; or declare "{var.name}" as {array.dtype}'
+        f'round it to {var.dtype} with ol.data.read(data, narrow=True), or declare "{var.name}" as {array.dtype}'
         if array.dtype.kind == "f" and wanted.kind == "f"
-        else f'declare "{var.name}" as {array.dtype}, or make {var.dtype} of it before'
+        else f'declare "{var.name}" as {array.dtype}, or convert the column to {var.dtype} first'
     )
-    given = [f"row {_number(rows, int(lost[0]))} holds {numpy.reshape(shown, -1)[:_SHOWN].tolist()!r:.60}"]
-    raise _refused(var, f"is {array.dtype}, of which {var.dtype} does not hold every number", hint, given)
+    given = [f"row {_number(rows, int(lost[0]))} has {numpy.reshape(shown, -1)[:_SHOWN].tolist()!r:.60}"]
+    raise _refused(var, f"is {array.dtype}, and some values cannot be represented exactly in {var.dtype}", hint, given)
 
 
 def _same(array: numpy.ndarray, read: numpy.ndarray) -> numpy.ndarray:
-    """Which numbers are the same after a conversion, bool[...]: they come back as they were, and NaN is NaN."""
+    """Return which numbers are unchanged by a conversion, bool[...]: converting back gives the same number, and NaN stays NaN."""
     back = read.astype(array.dtype)
     if array.dtype.kind == "f":
         return (back == array) | (numpy.isnan(array) & (numpy.isnan(read) if read.dtype.kind == "f" else False))

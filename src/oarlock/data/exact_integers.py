@@ -1,4 +1,4 @@
-"""Integers beside floats in one column: float64 holds those below 2**53; with others a column keeps the numbers as they are."""
+"""Columns that mix floats with integers that float64 cannot represent (beyond 2**53), which are kept as Python numbers."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def exact_array(value: object) -> numpy.ndarray:
-    """`value` as an array: of Python's numbers themselves where an array of floats would round an integer.
+    """Return `value` as an array, of Python numbers if an array of floats would round an integer.
 
     Raises ValueError for rows of different lengths.
     """
@@ -38,7 +38,7 @@ def exact_array(value: object) -> numpy.ndarray:
 
 
 def _number_in(field: str) -> int | float:
-    """The number that a text is: a float, or an integer of int64 that no float64 is. The text is one of a number."""
+    """Parse a number as a float, or as an int64 integer if float64 cannot represent it."""
     number = float(field)
     if math.isfinite(number) and abs(number) >= EXACT_IN_FLOAT64 and abs(number) <= 2.0**63:
         exact = Decimal(field.strip())
@@ -49,19 +49,19 @@ def _number_in(field: str) -> int | float:
 
 
 def array_of_fields(fields: Sequence[str]) -> numpy.ndarray:
-    """The numbers that texts are: float64, or Python's numbers where float64 would round an integer."""
+    """Parse numbers as float64, or as Python numbers if float64 would round an integer."""
     return exact_array([_number_in(field) for field in fields])
 
 
 def has_numbers(array: numpy.ndarray) -> bool:
-    """Whether an array has numbers, or is a column of Python's numbers as `exact_array` makes one."""
+    """Return whether an array is numeric, or a column of Python numbers as returned by `exact_array`."""
     return array.dtype.kind in "fiub" or (
         array.dtype == object and array.ndim == 1 and all(isinstance(item, int | float) and not isinstance(item, bool) for item in array)
     )
 
 
 def side_by_side(parts: Sequence[numpy.ndarray]) -> numpy.ndarray:
-    """Columns of one shape as one array, [n, columns, ...]: of Python's numbers where an array of floats would round an integer."""
+    """Stack columns of one shape, [n, columns, ...], as Python numbers if an array of floats would round an integer."""
     joined = numpy.stack(parts, axis=1)
     if joined.dtype.kind == "f" and any(_has_large_integers(part) for part in parts):
         return numpy.stack([part.astype(object) for part in parts], axis=1)

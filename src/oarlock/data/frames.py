@@ -1,4 +1,4 @@
-"""Frames of pandas and polars, as tables."""
+"""pandas and polars DataFrames as tables."""
 
 from typing import Any
 
@@ -13,18 +13,18 @@ __all__ = ["table_of_pandas", "table_of_polars"]
 
 
 def table_of_pandas(frame: Any) -> LazyTable:
-    """A `pandas.DataFrame`, by its columns; the index is left out. Columns of lists are ragged, or of one more dimension."""
+    """Return a `pandas.DataFrame` as a table, without its index. Columns of lists are ragged, or have an additional axis."""
     names = [str(name) for name in frame.columns]
     return LazyTable(names, len(frame), lambda name: _column(frame.iloc[:, names.index(name)], name))
 
 
 def table_of_polars(frame: Any) -> LazyTable:
-    """A `polars.DataFrame`, by its columns."""
+    """Return a `polars.DataFrame` as a table."""
     return LazyTable(frame.columns, frame.height, lambda name: column_of(frame.get_column(name).to_arrow(), name))
 
 
 def _column(series: Any, name: str) -> "numpy.ndarray | Ragged":
-    if not isinstance(series.dtype, numpy.dtype) and series.isna().any():  # of a dtype whose missing values are no numbers
+    if not isinstance(series.dtype, numpy.dtype) and series.isna().any():  # an extension dtype with missing values
         missing = series.isna().to_numpy()
         raise without_value(name, int(numpy.argmax(missing)), int(missing.sum()))
     array = series.to_numpy()

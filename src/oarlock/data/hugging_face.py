@@ -1,4 +1,4 @@
-"""Data sets of Hugging Face, as tables."""
+"""Hugging Face data sets as tables."""
 
 from collections.abc import Collection
 from typing import Any
@@ -12,7 +12,7 @@ __all__ = ["HuggingFaceTable"]
 
 
 class HuggingFaceTable(Table):
-    """A `datasets.Dataset`: the rows that are asked for are read from its files, by way of Arrow; without its format and transform."""
+    """A `datasets.Dataset`. Requested rows are read from its files as Arrow, ignoring its format and transform."""
 
     def __init__(self, dataset: Any):
         self.dataset = dataset.with_format("arrow")

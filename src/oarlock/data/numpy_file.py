@@ -1,4 +1,4 @@
-"""Files of NumPy, as tables."""
+"""NumPy files as tables."""
 
 import zipfile
 from pathlib import Path
@@ -11,14 +11,14 @@ from oarlock.io.files import open_file
 
 __all__ = ["read_numpy"]
 
-_INFLATED, _RATIO = 256 * 2**20, 100  # bytes of compressed arrays; as many times the bytes of the file
+_INFLATED, _RATIO = 256 * 2**20, 100  # limits of the size of arrays: bytes, or a multiple of the size of the file
 
 
 def read_numpy(path: str | Path) -> ColumnTable:
-    """The arrays of a `.npz` file, by their names, or of a `.npy` file, by the name of the file; nothing that it holds is run.
+    """Read the arrays of a `.npz` file by name, or the array of a `.npy` file, named after the file. Nothing in the file is run.
 
-    Compressed arrays may be up to 100 times as large as the file, or 256 MiB. Raises DataError for more, for two arrays of one name, and
-    for anything else, whatever is broken of it.
+    Compressed arrays may be up to 100 times as large as the file, or 256 MiB. Raises DataError if they are larger, for duplicate names,
+    and for any other kind of file or damage.
     """
     name = Path(path).name
     try:
@@ -33,24 +33,24 @@ def read_numpy(path: str | Path) -> ColumnTable:
                 return ColumnTable({column: _read_array(archive, member) for column, member in _members(archive, status.st_size).items()})
     except DataError as error:
         raise DataError(f'"{name}": {error.message}', hint=error.hint) from None
-    except Exception as error:  # of a spoilt file, zipfile, its decompressors and numpy raise errors of a dozen classes
-        said = str(error).splitlines() or [type(error).__name__]
-        raise DataError(f'"{name}" is not a file of plain arrays', given=said[:1]) from error
+    except Exception as error:  # for a damaged file, zipfile, decompressors and numpy raise a dozen classes of errors
+        reason = str(error).splitlines() or [type(error).__name__]
+        raise DataError(f'"{name}" is not a file of plain arrays', given=reason[:1]) from error
 
 
 def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-    """The members of an archive of `size` bytes by array names. Raises DataError for a duplicate name, or too many bytes."""
+    """Return the members of an archive of `size` bytes by array name. Raises DataError for duplicate names or arrays that are too large."""
     members: dict[str, zipfile.ZipInfo] = {}
     for member in archive.infolist():
         column = member.filename.removesuffix(".npy")
         if column in members:
-            raise DataError(f"it holds two arrays called {column!r:.80}")
+            raise DataError(f"it contains two arrays called {column!r:.80}")
         members[column] = member
     total, allowed = sum(member.file_size for member in members.values()), max(_INFLATED, _RATIO * size)
     if total > allowed:
         raise DataError(
             f"its arrays have {total:,} bytes, where {allowed:,} are allowed in a file of {size:,}",
-            hint="numpy.savez, which does not compress, writes a file of yours so that it is read",
+            hint="if you trust the file, save it again without compression, with numpy.savez",
         )
     return members
 

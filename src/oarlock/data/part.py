@@ -1,4 +1,4 @@
-"""Some of the rows of a table: those to train on, or those to test on."""
+"""Parts of a table: the rows for training or for testing."""
 
 from collections.abc import Collection
 
@@ -8,11 +8,11 @@ from oarlock.data.table import Table
 
 __all__ = ["PartOfTable", "part_of"]
 
-_SHARE = 5  # every fifth row is tested on
+_SHARE = 5  # one row in five is for testing
 
 
 def part_of(table: Table, part: str, seed: int) -> Table:
-    """The rows of a table that are drawn by `seed` to "train" on, four fifths of them, or to "test" on, the others; "all" are the table."""
+    """Return part of a table: "train" is a random 80 % of its rows (set by `seed`), "test" the remaining 20 %, "all" the whole table."""
     if part == "all":
         return table
     order = numpy.random.default_rng(seed).permutation(len(table))
@@ -21,7 +21,7 @@ def part_of(table: Table, part: str, seed: int) -> Table:
 
 
 class PartOfTable(Table):
-    """The rows of another table with these numbers, int64[n], in this order."""
+    """The rows `numbers`, int64[n], of another table, in this order."""
 
     def __init__(self, table: Table, numbers: numpy.ndarray):
         self.table, self.names = table, table.names

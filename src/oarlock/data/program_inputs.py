@@ -1,4 +1,4 @@
-"""The inputs of a program, and which columns of a data set they are fed."""
+"""The inputs of a program, and the columns of a data set that they are fed from."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ Feed = dict[str, "numpy.ndarray | Ragged"]
 
 @dataclass(frozen=True)
 class ProgramInputs:
-    """The inputs of a program that are fed columns, by name and in order, each with the names of its row splits.
+    """The inputs of a program that are fed from columns, by name and in order, each with the names of its row splits.
 
-    `carried` are those that may keep the value which they carry.
+    `carried` are the inputs that may keep their stored value.
     """
 
     program: Program
@@ -32,7 +32,7 @@ class ProgramInputs:
 
     @classmethod
     def of(cls, program: Program) -> "ProgramInputs":
-        """The inputs of `program`, but for row splits, which come with what they cut."""
+        """Return the inputs of `program`, except row splits, which belong to their ragged inputs."""
         ragged = program.ragged_inputs()
         cuts = {splits for levels in ragged.values() for splits in levels}
         fed = [var for var in program.main.inputs if var not in cuts]
@@ -41,18 +41,18 @@ class ProgramInputs:
 
     @property
     def wanted(self) -> list[str]:
-        """The columns that are fed, row splits too."""
+        """The columns that are fed, including row splits."""
         return [var.name for var in self.program.main.inputs]
 
     def require(self, names: Iterable[str]) -> None:
-        """Raise FeedError for an input that none of the columns `names` is for."""
+        """Raise FeedError for an input without a column among `names`."""
         require_columns(self.program, list(names))
 
     def feed(self, batch: object, rows: numpy.ndarray | None = None, *, rounds: bool = False) -> Feed:
-        """The feed of a batch: columns by name, or a tuple in the order of the inputs. `rows` are their numbers in the table. With `rounds`
-        floats may be rounded.
+        """Return the feed of a batch, which has columns by name, or is a tuple in the order of the inputs.
 
-        Raises FeedError for a column that is missing or does not fit, and for columns with different numbers of rows.
+        `rows` are the row numbers in the table. With `rounds`, floats may be rounded. Raises FeedError for a column that is missing or
+        does not fit, and for columns with different numbers of rows.
         """
         columns = self._named(batch)
         feed = {name: self._column(name, columns, rows, rounds) for name in self.splits if name in columns}
@@ -61,7 +61,7 @@ class ProgramInputs:
         return feed
 
     def _column(self, name: str, columns: Mapping[str, object], rows: numpy.ndarray | None, rounds: bool) -> "numpy.ndarray | Ragged":
-        """A column for the input `name`. The elements of a ragged one and its row splits may stand apart."""
+        """Return the column for the input `name`. The elements and row splits of a ragged column may be separate columns."""
         var, value, splits = self.program.main.var(name), columns[name], self.splits[name]
         if splits and not isinstance(value, Ragged) and all(each in columns for each in splits):
             value = Ragged(value, tuple(columns[each] for each in splits))  # type: ignore[arg-type]
@@ -75,15 +75,15 @@ class ProgramInputs:
         names = asked if len(parts) == len(asked) else list(self.splits)
         if len(parts) != len(names):
             raise FeedError(
-                f"a batch has {len(parts)} part{'' if len(parts) == 1 else 's'} without names, where the program has {len(names)} inputs",
-                given=[f"the inputs are {', '.join(names) or 'none'}", f"the batch holds {', '.join(map(describe_value, parts))}"],
-                hint="give batches as dicts by the names of the inputs",
+                f"a batch has {len(parts)} part{'' if len(parts) == 1 else 's'} without names, but the program has {len(names)} inputs",
+                given=[f"inputs: {', '.join(names) or 'none'}", f"parts of the batch: {', '.join(map(describe_value, parts))}"],
+                hint="give batches as dicts by input name",
             )
         return dict(zip(names, parts, strict=True))
 
 
 def require_alike(columns: "Mapping[str, numpy.ndarray | Ragged]") -> None:
-    """Raise FeedError where columns have different numbers of rows; one number by itself has none."""
+    """Raise FeedError for columns with different numbers of rows. A scalar counts as 0 rows."""
     counts = {name: len(column) if isinstance(column, Ragged) or column.ndim else 0 for name, column in columns.items()}
     if len(set(counts.values())) > 1:
         given = [f'"{name}" has {count} rows' for name, count in counts.items()]
@@ -91,7 +91,7 @@ def require_alike(columns: "Mapping[str, numpy.ndarray | Ragged]") -> None:
 
 
 def require_columns(program: Program, names: list[str]) -> None:
-    """Raise FeedError for the first input of `program` that none of the columns `names` is for, and that cannot keep a value of its own."""
+    """Raise FeedError for the first input of `program` that has no column among `names`, and cannot keep a stored value."""
     every = program.ragged_inputs()
     cuts = {splits for var, levels in every.items() if var.name in names for splits in levels}
     fed = [var for var in program.main.inputs if var.name in names or var in cuts]
@@ -103,7 +103,7 @@ def require_columns(program: Program, names: list[str]) -> None:
             f'the data set has no "{lacks.name}"',
             location=lacks.location,
             given=[f"it has {list_names(lacks.name, names) or 'nothing'}"],
-            hint="rows are shuffled together, and the value that it carries would not be: put it into the data set"
+            hint="its stored value cannot be shuffled with the rows: add it to the data set"
             if lacks.initializer
             else _hint_of(lacks)
             if names
@@ -112,13 +112,13 @@ def require_columns(program: Program, names: list[str]) -> None:
 
 
 def _hint_of(var: Var) -> str:
-    """How to say which column an input is read from, or which columns, where each of its rows has several numbers."""
+    """Return a hint on how to select the column of an input, or its columns if each row has several numbers."""
     if len(var.shape or ()) == 2:
-        return f'--columns "{var.name}=*", or columns={{"{var.name}": "*"}} of ol.data.read, takes all others'
-    return f'ol.data.read(data, columns={{"{var.name}": "COLUMN"}}) names its column, and so does --columns "{var.name}=COLUMN"'
+        return f'select all other columns with --columns "{var.name}=*", or ol.data.read(data, columns={{"{var.name}": "*"}})'
+    return f'name its column with ol.data.read(data, columns={{"{var.name}": "COLUMN"}}), or --columns "{var.name}=COLUMN"'
 
 
 def _stands_alone(var: Var, symbols: set[str]) -> bool:
-    """Whether an input may keep the value that it carries, while the rows of the inputs led by `symbols` are shuffled."""
+    """Return whether an input may keep its stored value while the rows of inputs with leading `symbols` are shuffled."""
     leading = var.shape[0] if var.shape else 0
     return var.initializer is not None and not names_in(leading) & symbols

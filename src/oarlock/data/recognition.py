@@ -1,4 +1,4 @@
-"""The source in what is given, by what it is. No library is imported before something of it is given."""
+"""Creating sources from objects of many types. A library is imported only if one of its objects is given."""
 
 from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import replace
@@ -35,8 +35,8 @@ FILES: dict[str, Callable[[Path], Table]] = {
     ".feather": read_arrow,
 }
 _CONTRACT = (
-    "a dict of arrays, rows first; a frame of pandas or polars; a table of Arrow; a data set of Hugging Face; a Dataset or DataLoader of "
-    "PyTorch; a path; an iterable of batches, each a dict, or a function that makes one"
+    "a dict of arrays, rows first; a pandas or polars DataFrame; an Arrow table; a Hugging Face data set; a PyTorch Dataset or DataLoader; "
+    "a path; an iterable of batches, each a dict, or a function that returns one"
 )
 
 
@@ -52,34 +52,32 @@ def read(
     workers: int | None = None,
     prefetch: int | None = None,
 ) -> Source:
-    """A source of rows or batches for `ol.train`: what there is, and how it is read.
+    """Return a source of rows or batches for `ol.train`.
 
         ol.data.read("table.csv", columns={"x": "*", "label": "kind"}, narrow=True)
         ol.data.read(frame, shuffle=False, transform=augment, prefetch=4)
 
-    `data` is a dict of arrays, rows first; a frame of pandas or polars, a table of Arrow, a data set of Hugging Face, a `Dataset` or
-    `DataLoader` of PyTorch; a path of a file of CSV, Parquet, Arrow or NumPy, or of a folder of images with a folder for each class; an
-    iterable of batches, each a dict of arrays by the names of inputs or a tuple in their order, or a function that makes one, of the
-    epoch if it takes an argument.
+    `data` is a dict of arrays with the rows on the first axis; a pandas or polars DataFrame, an Arrow table, a Hugging Face data set, a
+    PyTorch `Dataset` or `DataLoader`; the path of a CSV, Parquet, Arrow or NumPy file, or of a folder of images with a subfolder per
+    class; an iterable of batches, each a dict of arrays by input name or a tuple in the order of the inputs; or a function that returns
+    such an iterable, and receives the epoch number if it takes an argument.
 
-    `columns` picks columns and says what they are called: `{"x": ["width", "height"]}` puts two side by side, float64[n, 2];
-    `"first:last"` names all from one to another, `"*"` those that nothing else names. `narrow` lets floats be rounded to the dtype of an
-    input, float64 to float32 for instance; those of a CSV file always are. The rest is told by `Source`; a `DataLoader` says its own,
-    unless told otherwise. Raises ArgumentError, FeedError, DataError or MissingFileError.
+    `columns` selects and names columns: `{"x": ["width", "height"]}` joins two columns, float64[n, 2]; `"first:last"` selects a range of
+    columns, `"*"` all columns not selected otherwise. `narrow` allows floats to be rounded to the dtype of an input, such as float64 to
+    float32; floats of CSV files always may be. For the other options, see `Source`; a `DataLoader` sets its own defaults. Raises
+    ArgumentError, FeedError, DataError or MissingFileError.
     """
     source = open_data(data)
     if columns is not None or narrow:
         if not isinstance(source.rows, Table):
-            raise ArgumentError(
-                "columns and narrow are for tables; what is given is read batch by batch", hint="transform=function of a batch"
-            )
+            raise ArgumentError("columns and narrow need a table, but the data are batches", hint="use transform=function of a batch")
         source = replace(source, rows=SelectedTable(source.rows, columns, narrow=narrow))
     given = {"shuffle": shuffle, "drop_last": drop_last, "transform": transform, "workers": workers, "prefetch": prefetch}
     return replace(source, **{name: value for name, value in given.items() if value is not None})
 
 
 def open_data(data: object) -> Source:
-    """The source in `data`, as `read` takes it. Raises ArgumentError for what is none."""
+    """Return a source for any data that `read` accepts. Raises ArgumentError for other types."""
     if isinstance(data, Source):
         return data
     if isinstance(data, Table | Stream):
@@ -95,13 +93,13 @@ def open_data(data: object) -> Source:
         return Source(Stream(data, takes_epoch=count_arguments(data) > 0))  # type: ignore[arg-type]
     if isinstance(data, Iterable) and not isinstance(data, numpy.ndarray | torch.Tensor | Ragged | bytes) and _has_batches(data):
         return Source(Stream(data, length=len(data) if isinstance(data, Sized) else None))
-    raise ArgumentError(f"a data set is a dict of arrays, not {type(data).__name__}", contract=_CONTRACT)
+    raise ArgumentError(f"a data set must be a dict of arrays or one of the types below, not {type(data).__name__}", contract=_CONTRACT)
 
 
 def _column(value: object) -> "numpy.ndarray | Ragged":
-    """Rows that can be picked by number; of a list that is no array, the items."""
+    """Return rows that can be indexed by number; a list that is not rectangular becomes an object array."""
     if isinstance(value, torch.Tensor):
-        return value.detach()  # type: ignore[return-value]  indexed as an array is
+        return value.detach()  # type: ignore[return-value]  indexed like an array
     if isinstance(value, Ragged | numpy.ndarray):
         return value
     try:
@@ -113,12 +111,12 @@ def _column(value: object) -> "numpy.ndarray | Ragged":
 
 
 def _has_batches(data: Iterable[Any]) -> bool:
-    """Whether the first item of a list is a batch; of another iterable nobody can know before it is read."""
+    """Return whether the first item of a list is a batch. For other iterables this is unknown before reading, and True."""
     return not isinstance(data, list | tuple) or (len(data) > 0 and isinstance(data[0], Mapping | tuple | list))
 
 
 def _table_of_library(data: object) -> Source | None:
-    """The source in an object of a library; None for another."""
+    """Return the source for an object of a known library, or None."""
     for kind in type(data).__mro__:
         module, name = kind.__module__.partition(".")[0], kind.__name__
         if (module, name) == ("pandas", "DataFrame"):
@@ -141,5 +139,7 @@ def _open_path(path: Path) -> Table:
     if reader is None and path.is_dir():
         return ImageFolder(path)
     if reader is None:
-        raise DataError(f'"{path}" is no data set: its name ends with none of {", ".join(FILES)}', hint="or give a folder of images")
+        raise DataError(
+            f'"{path}" is not a data set: its name does not end with one of {", ".join(FILES)}', hint="or give a folder of images"
+        )
     return reader(path)

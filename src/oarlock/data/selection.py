@@ -1,4 +1,4 @@
-"""Columns of a table: picked, put side by side as one, and rounded where that is asked for."""
+"""Selecting, renaming and joining columns of a table."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -12,31 +12,33 @@ from oarlock.suggestions import did_you_mean, list_names
 __all__ = ["Columns", "SelectedTable", "columns_of", "in_known_order", "parse_columns"]
 
 Columns = Mapping[str, str | Sequence[str]]
-"""Columns of a table by the names that they get. Several become one of one more dimension; "first:last" names all from one to another, and
-"*" those that nothing else names."""
+"""Table columns by their new names. Several columns are joined along a new axis; "first:last" selects a range of columns, and "*" all
+columns not selected otherwise."""
 
 
 def parse_columns(given: Sequence[str]) -> Columns | None:
-    """Columns as a command line gives them: "x=width,height", "x=first:last", "label=kind", "x=*"; None for none. Raises ArgumentError."""
+    """Parse command-line columns: "x=width,height", "x=first:last", "label=kind", "x=*". None if there are none. Raises ArgumentError."""
     found: dict[str, str | list[str]] = {}
     for text in given:
         name, equals, asked = text.partition("=")
         if not name or not equals or not asked or name in found:
-            raise ArgumentError(f"columns are given as NAME=COLUMN, each name once, not as {text!r:.60}", hint='--columns "x=width,height"')
+            raise ArgumentError(
+                f"columns must be given as NAME=COLUMN, each name once, not {text!r:.60}", hint='--columns "x=width,height"'
+            )
         found[name] = asked.split(",") if "," in asked else asked
     return found or None
 
 
 def columns_of(table: object) -> dict[str, Sequence[str]]:
-    """The columns that `SelectedTable` takes for each name which is not that of a column; none of another table."""
+    """Return the columns that a `SelectedTable` selects for each new name; empty for other tables."""
     return {name: taken for name, taken in table.columns.items() if taken != [name]} if isinstance(table, SelectedTable) else {}
 
 
 def in_known_order(columns: Columns | None, known: Mapping[str, Sequence[str]], names: Collection[str]) -> Columns | None:
-    """`columns` of a table that has `names`, for a model that knows by which columns it was fed before.
+    """Return `columns`, completed from the `known` columns that a model was trained on, for a table that has `names`.
 
-    A star stands for those, whatever their order here, and where nothing is said of the columns, they are taken for each input that no
-    column is called as; all other columns stay.
+    "*" means the known columns of an input, in their order. If `columns` is None, the known columns are used for each input that is not
+    the name of a column; all other columns are kept.
     """
     missing = {name: list(taken) for name, taken in known.items() if name not in names}
     if columns is None:
@@ -45,13 +47,14 @@ def in_known_order(columns: Columns | None, known: Mapping[str, Sequence[str]], 
 
 
 class SelectedTable(Table):
-    """Columns of another table, by new names; with `narrow`, rounded to the dtype of an input. Raises FeedError for one that is missing."""
+    """Columns of another table by new names; with `narrow`, floats may be rounded to the dtype of an input.
+
+    Raises FeedError for a missing column.
+    """
 
     def __init__(self, table: Table, columns: Columns | None, *, narrow: bool = False):
         if columns is not None and not isinstance(columns, Mapping):
-            raise ArgumentError(
-                f'columns is a dict of columns by names of inputs, such as {{"x": ["width", "height"]}}, not {columns!r:.60}'
-            )
+            raise ArgumentError(f'columns must map input names to columns, such as {{"x": ["width", "height"]}}, not {columns!r:.60}')
         self.table, self.rounds = table, narrow or table.rounds
         self.is_in_memory, self.numbers = table.is_in_memory, table.numbers
         if columns is None:
@@ -81,7 +84,7 @@ class SelectedTable(Table):
         return [column for name in wanted for column in self.columns[name]] if self.columns else None
 
     def _chosen(self, found: dict[str, object], wanted: Collection[str] | None) -> dict[str, object]:
-        if not self.columns:  # of rows without names
+        if not self.columns:  # the rows have no column names
             return found
         return {
             name: self._one(name, [found[column] for column in names])
@@ -112,8 +115,10 @@ class SelectedTable(Table):
             return parts[0]
         for column, part in zip(self.columns[name], parts, strict=True):
             if not isinstance(part, numpy.ndarray) or not has_numbers(part):
-                raise FeedError(f'the column "{column}" is not numbers, so it cannot be one of several in "{name}"')
+                raise FeedError(f'the column "{column}" is not numeric, so it cannot be joined with others in "{name}"')
         shapes = {numpy.shape(part) for part in parts}  # type: ignore[arg-type]
         if len(shapes) > 1:
-            raise FeedError(f'the columns of "{name}" have different shapes', given=[f"they are {', '.join(map(str, sorted(shapes)))}"])
+            raise FeedError(
+                f'the columns of "{name}" have different shapes', given=[f"their shapes are {', '.join(map(str, sorted(shapes)))}"]
+            )
         return side_by_side(parts) if parts else numpy.zeros((0, 0))  # type: ignore[arg-type]

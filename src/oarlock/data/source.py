@@ -1,4 +1,4 @@
-"""Source: rows or batches, and how a run reads them."""
+"""Sources: rows or batches, with the options for reading them."""
 
 import functools
 import inspect
@@ -13,11 +13,11 @@ from oarlock.registry.range_check import require_count
 __all__ = ["Source", "Transform", "count_arguments"]
 
 Transform = Callable[..., dict[str, object]]
-"""A function from a batch, columns by name, to a batch; where it takes two arguments, the second is a `numpy.random.Generator`."""
+"""A function that maps a batch (columns by name) to a batch. If it takes two arguments, the second is a `numpy.random.Generator`."""
 
 
 def count_arguments(function: Callable[..., object]) -> int:
-    """How many arguments a function must be given by their places; 0 where that cannot be told."""
+    """Return the number of required positional arguments of a function, or 0 if it is unknown."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -27,15 +27,16 @@ def count_arguments(function: Callable[..., object]) -> int:
 
 @dataclass(frozen=True)
 class Source:
-    """Rows or batches, and how a run reads them. Raises ArgumentError.
+    """Rows or batches, with the options for reading them. Raises ArgumentError.
 
-    `shuffle`: rows in an order that the seed of the program and the epoch tell, anew in each epoch; otherwise as they stand.
-    `drop_last`: without the batch at the end of an epoch that has fewer rows than the others.
-    `transform`: a function of each batch, before it is fed. Where it takes two arguments, the second is a `numpy.random.Generator`, whose
-    numbers follow from the seed, the epoch and the place of the batch, so a run that is taken up draws the same.
-    `workers`: so many processes read batches ahead (PyTorch's `DataLoader`); 0 reads in this one.
-    `prefetch`: so many batches are read ahead by a thread, or by each worker; without it 2 where rows are read from files, otherwise none.
-    `batch_size`: rows in a batch, where the source says so itself.
+    `shuffle`: read rows in a random order, which depends only on the program's seed and the epoch; otherwise in their own order.
+    `drop_last`: omit the last batch of an epoch if it has fewer rows than the others.
+    `transform`: a function of each batch, applied before it is fed. If it takes two arguments, the second is a `numpy.random.Generator`,
+    seeded by the program's seed, the epoch and the position of the batch, so a resumed run draws the same numbers.
+    `workers`: the number of processes that prefetch batches (PyTorch's `DataLoader`); 0 reads in this process.
+    `prefetch`: the number of batches that a thread, or each worker, reads ahead. Default: 2 for rows that are read from files, otherwise
+    0.
+    `batch_size`: the number of rows per batch, if the source sets it.
     """
 
     rows: Table | Stream
@@ -51,18 +52,18 @@ class Source:
             if getattr(self, name) is not None:
                 require_count(name, getattr(self, name), least=0, most=1024)
         if self.transform is not None and not callable(self.transform):
-            raise ArgumentError(f"transform is a function of a batch, not {self.transform!r:.60}")
+            raise ArgumentError(f"transform must be a function of a batch, not {self.transform!r:.60}")
         if self.workers and isinstance(self.rows, Stream):
             raise ArgumentError(
-                "a stream is read in its order, so processes cannot share it", hint="workers=0, or prefetch=2, which reads ahead"
+                "a stream is read in order, so several processes cannot read it", hint="use workers=0, with prefetch=2 to read ahead"
             )
 
     @functools.cached_property
     def draws(self) -> bool:
-        """Whether the transform takes a generator of random numbers."""
+        """Whether the transform takes a random generator."""
         return self.transform is not None and count_arguments(self.transform) == 2
 
     @property
     def ahead(self) -> int:
-        """The batches that are read ahead."""
+        """The number of batches to read ahead."""
         return self.prefetch if self.prefetch is not None else 0 if isinstance(self.rows, Stream) or self.rows.is_in_memory else 2

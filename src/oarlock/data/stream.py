@@ -1,4 +1,4 @@
-"""Stream: batches in an order of their own."""
+"""Streams: batches in a fixed order."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -8,11 +8,12 @@ __all__ = ["Stream"]
 
 
 class Stream:
-    """Batches that come one after another, each a dict of arrays by the names of inputs, or a tuple in the order of the inputs.
+    """A sequence of batches, each a dict of arrays by input name, or a tuple in the order of the inputs.
 
-    `source` is read from its beginning in each epoch: an iterable that can be read again; a function, which is called for each epoch and,
-    where it takes an argument, is told the epoch, from 0; or an iterator, which can be read once. Nobody can begin in its middle: to get
-    back to a place, a run reads what lies before it once more, and drops it. `length` is the number of batches in an epoch, if it is known.
+    `source` is read from its beginning in each epoch. It is an iterable that can be iterated repeatedly; a function that returns one for
+    each epoch, and receives the epoch number, starting at 0, if it takes an argument; or an iterator, which can be read only once. A
+    stream cannot be seeked: a resumed run reads and discards the batches before its step. `length` is the number of batches per epoch, if
+    known.
     """
 
     def __init__(self, source: Iterable[object] | Callable[..., Iterable[object]], *, length: int | None = None, takes_epoch: bool = False):
@@ -22,14 +23,14 @@ class Stream:
         self._read = False
 
     def batches(self, epoch: int) -> Iterator[object]:
-        """The batches of an epoch, from 0. Raises FeedError where they can be read once, and were."""
+        """Return the batches of an epoch, counted from 0. Raises FeedError if they can be read only once, and were already read."""
         if callable(self.source):
             return iter(self.source(epoch) if self.takes_epoch else self.source())
         if isinstance(self.source, Iterator):
             if self._read:
                 raise FeedError(
-                    f"the batches come from a {type(self.source).__name__}, which can be read once, and epoch {epoch + 1} needs them again",
-                    hint="give a function that makes them, def batches(epoch): yield ...; or one epoch alone",
+                    f"the {type(self.source).__name__} of batches can be read only once, but epoch {epoch + 1} needs it again",
+                    hint="pass a function that creates it, def batches(epoch): yield ..., or train for one epoch",
                 )
             self._read = True
         return iter(self.source)

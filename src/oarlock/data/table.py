@@ -1,4 +1,4 @@
-"""Table: rows that are read by their numbers, in any order."""
+"""Tables: rows that can be read by number, in any order."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -12,22 +12,22 @@ __all__ = ["ColumnTable", "LazyTable", "Table"]
 
 
 class Table(ABC):
-    """Rows with named columns. A subclass says how many there are, what its columns are called, and reads some of the rows.
+    """Rows with named columns. A subclass defines the number of rows and the names of columns, and reads rows by number.
 
-    The order in which a run reads the rows is its own, so it can be taken up at any of them.
+    A run chooses the order of rows itself, so it can resume at any row.
     """
 
     names: tuple[str, ...]
-    """The columns."""
+    """The names of the columns."""
 
     is_in_memory = False
-    """Whether reading rows costs no more than copying them."""
+    """Whether the rows are in memory, so that reading only copies them."""
 
     rounds = False
-    """Whether its numbers are rounded to the dtype of an input: those of text have no dtype of their own."""
+    """Whether floats may be rounded to the dtype of an input, as for text files, whose numbers have no dtype."""
 
     numbers: numpy.ndarray | None = None
-    """The numbers that its rows have where it is part of another table, int64[n]: those are what errors name. None where it is whole."""
+    """For part of another table, the row numbers there, int64[n], for error messages. None for a whole table."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -35,18 +35,18 @@ class Table(ABC):
 
     @abstractmethod
     def take(self, rows: numpy.ndarray, names: Collection[str] | None = None) -> dict[str, object]:
-        """The rows of these numbers, int64[n], in this order: an array, a `Ragged` or a list of n values for each column.
+        """Return the `rows`, int64[n], in this order: for each column an array, a `Ragged` or a list of n values.
 
-        Columns that are not among `names` may be left out.
+        Columns that are not in `names` may be omitted.
         """
 
     def whole(self, names: Collection[str] | None = None) -> dict[str, object]:
-        """All rows, as they stand; as `take`."""
+        """Return all rows in their own order, like `take`."""
         return self.take(numpy.arange(len(self)), names)
 
 
 class ColumnTable(Table):
-    """Columns in memory: arrays, rows first, and ragged values, all of one number of rows."""
+    """Columns in memory, arrays with the rows on the first axis or ragged values, with equal numbers of rows."""
 
     is_in_memory = True
 
@@ -63,16 +63,16 @@ class ColumnTable(Table):
         return {name: column[rows] for name, column in self.whole(names).items()}  # type: ignore[index]
 
     def whole(self, names: Collection[str] | None = None) -> dict[str, object]:
-        """See `Table.whole`; nothing is copied."""
+        """See `Table.whole`. The result shares memory with the columns."""
         return {name: self.column(name) for name in self.names if names is None or name in names}
 
     def column(self, name: str) -> "numpy.ndarray | Ragged":
-        """A column, whole."""
+        """Return a whole column."""
         return self.columns[name]
 
 
 class LazyTable(ColumnTable):
-    """Columns in memory that are converted when they are first read, so that nobody hears of one that is not."""
+    """Columns in memory that are converted when they are first read, so that unused columns cannot cause errors."""
 
     def __init__(self, names: Sequence[str], count: int, read: "Callable[[str], numpy.ndarray | Ragged]", *, rounds: bool = False):
         if len(set(names)) < len(names):
@@ -84,7 +84,7 @@ class LazyTable(ColumnTable):
         return self.count
 
     def column(self, name: str) -> "numpy.ndarray | Ragged":
-        """A column, whole. Raises what its conversion raises."""
+        """Return a whole column. Raises the errors of its conversion."""
         if name not in self.columns:
             self.columns[name] = self.read(name)
         return self.columns[name]

@@ -1,4 +1,4 @@
-"""`Dataset` and `DataLoader` of PyTorch, as sources."""
+"""PyTorch `Dataset` and `DataLoader` objects as sources."""
 
 from collections.abc import Callable, Collection, Mapping, Sized
 from typing import Any
@@ -15,7 +15,7 @@ __all__ = ["DatasetTable", "source_of_dataset", "source_of_loader"]
 
 
 class DatasetTable(Table):
-    """A `Dataset` whose rows have numbers. A row is a dict by column, or a tuple, in the order of the program's inputs."""
+    """A map-style `Dataset`. A row is a dict by column, or a tuple in the order of the program's inputs."""
 
     def __init__(self, dataset: Any, collate: Callable[[list[Any]], Any] = default_collate):
         self.dataset, self.collate = dataset, collate
@@ -27,25 +27,25 @@ class DatasetTable(Table):
         return len(self.dataset)
 
     def take(self, rows: numpy.ndarray, names: Collection[str] | None = None) -> Any:
-        """See `Table.take`; without names, a list of columns."""
+        """See `Table.take`; rows without column names give a list of columns."""
         return self.collate([self.dataset[int(row)] for row in rows])
 
 
 def source_of_dataset(dataset: Dataset[Any]) -> Source:
-    """A `Dataset` as a table; as a stream of rows where its rows have no numbers. Raises ArgumentError for one without a length."""
+    """Return a map-style `Dataset` as a source of rows. Raises ArgumentError for an iterable one, or one without a length."""
     if isinstance(dataset, IterableDataset):
         raise ArgumentError(
-            f"{type(dataset).__name__} gives rows one by one", hint="torch.utils.data.DataLoader(dataset, batch_size=32) makes batches"
+            f"{type(dataset).__name__} yields single rows", hint="make batches with torch.utils.data.DataLoader(dataset, batch_size=32)"
         )
     if not isinstance(dataset, Sized):
-        raise ArgumentError(f"{type(dataset).__name__} does not say how many rows it has", hint="define __len__, or give a DataLoader")
+        raise ArgumentError(f"{type(dataset).__name__} has no length", hint="define __len__, or pass a DataLoader")
     return Source(DatasetTable(dataset))
 
 
 def source_of_loader(loader: DataLoader[Any]) -> Source:
-    """The rows that a loader reads by number, in order or shuffled, by our order of them; the batches of one with an order of its own.
+    """Return a loader as a source: its rows in Oarlock's own order if it reads in sequence or shuffled, otherwise its batches as a stream.
 
-    What the latter draws it must draw again from its beginning, for a run that is taken up: give it a seeded generator.
+    A stream must yield the same batches when it is read again for a resumed run: give its sampler a seeded generator.
     """
     plain = type(loader.batch_sampler) is BatchSampler and type(loader.sampler) in (RandomSampler, SequentialSampler)
     shuffled = isinstance(loader.sampler, RandomSampler)

@@ -1,1 +1,1 @@
-"""The report of a run: one page that stands alone."""
+"""The HTML report of a run."""

@@ -1,4 +1,4 @@
-"""Pieces of the page: text, tables, facts, and how times and sizes read."""
+"""Building blocks of the page: text, sections, tables, facts, and the formats of times and sizes."""
 
 import math
 import time
@@ -9,28 +9,28 @@ from oarlock.errors import visible
 
 __all__ = ["byte_text", "facts", "seconds_text", "section", "table", "text", "time_text"]
 
-_LONGEST = 400  # characters of a text of a stranger's
+_LONGEST = 400  # characters of a text, which is untrusted
 
 
 def text(value: object) -> str:
-    """A value as text in the page, cut where it is very long."""
-    said = visible(str(value)[: _LONGEST + 1])
-    return escaped(said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…")
+    """Escape a value as text, truncated if it is very long."""
+    shown = visible(str(value)[: _LONGEST + 1])
+    return escaped(shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]}…")
 
 
 def section(title: str, content: str, name: str) -> str:
-    """A part of the page; nothing where it has no content."""
+    """Return a section of the page, or nothing if it has no content."""
     return f'<section id="{name}"><h2>{text(title)}</h2>{content}</section>\n' if content else ""
 
 
 def facts(pairs: Iterable[tuple[str, str | None]]) -> str:
-    """Names and what they are, which is markup already; those that are None left out."""
+    """Return names with values, which are markup; pairs without a value are omitted."""
     rows = "".join(f"<div><dt>{text(name)}</dt><dd>{value}</dd></div>" for name, value in pairs if value is not None)
     return f'<dl class="facts">{rows}</dl>'
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Iterable[int] = ()) -> str:
-    """A table of cells that are markup already; the columns `numbers` are set to the right."""
+    """Return a table of cells, which are markup; the columns `numbers` are right-aligned."""
     right = set(numbers)
     kinds = [' class="number"' if column in right else "" for column in range(len(head))]
     top = "".join(f"<th{kind}>{text(name)}</th>" for name, kind in zip(head, kinds, strict=True))
@@ -39,7 +39,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Iterab
 
 
 def seconds_text(seconds: float | None) -> str | None:
-    """`41 µs`, `3.2 s`, `2 h 05 min`; None for what is not known."""
+    """Format a duration as `41 µs`, `3.2 s`, `2 h 05 min`; None if unknown."""
     if seconds is None or not math.isfinite(seconds):
         return None
     for unit, size in (("µs", 1e-6), ("ms", 1e-3)):
@@ -55,7 +55,7 @@ def seconds_text(seconds: float | None) -> str | None:
 
 
 def time_text(seconds: object) -> str | None:
-    """A time since 1970 as a date, in universal time; None for what is none."""
+    """Format seconds since 1970 as a UTC date; None for other values."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         return None
     try:
@@ -65,7 +65,7 @@ def time_text(seconds: object) -> str | None:
 
 
 def byte_text(count: float) -> str:
-    """`512 B`, `1.3 MiB`."""
+    """Format a size as `512 B`, `1.3 MiB`."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"

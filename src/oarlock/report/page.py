@@ -30,17 +30,16 @@ __all__ = ["draw_report"]
 
 _STYLE = (Path(__file__).parent / "report.css").read_text(encoding="utf-8")
 _SCRIPT = (Path(__file__).parent / "report.js").read_text(encoding="utf-8")
-_LARGEST_READ = 256 * 2**20  # bytes of a checkpoint that is read for its program, which has the author's lines
-_STATES = {"finished": "finished", "running": "running", "stopped": "stopped; oarlock resume goes on with it", "failed": "failed"}
+_LARGEST_READ = 256 * 2**20  # bytes of a checkpoint to read for its program, which has source locations
+_STATES = {"finished": "finished", "running": "running", "stopped": "stopped; continue with oarlock resume", "failed": "failed"}
 
 
 def draw_report(run: "RunRecord | str | os.PathLike[str]", *, log: bool = False, smooth: float = SMOOTH, untrusted: bool = False) -> str:
-    """A run as an HTML page that needs no other file and no network: its curves, what its epochs measured, predictions for the rows that it
-    kept, its program, configuration, timings, environment and checkpoints.
+    """Return an HTML report of a run: curves, metrics, predictions, program, configuration, timing, environment, checkpoints.
 
-    The run may be finished, running, or killed; what is missing is left out. `log` and `smooth` are those of `ol.training.plot`. A
-    checkpoint of the run predicts; of an `untrusted` folder, no file may be a link. Raises MissingFileError, FormatError, ReadError,
-    LimitError or ArgumentError.
+    The page is self-contained. The run may be finished, running or interrupted; missing parts are omitted. `log` and `smooth` are options
+    of `ol.training.plot`. The predictions for the sample rows are computed from a checkpoint. With `untrusted`, no file of the folder may
+    be a link. Raises MissingFileError, FormatError, ReadError, LimitError or ArgumentError.
     """
     run = run if isinstance(run, RunRecord) else RunRecord.read(run, untrusted=untrusted)
     require_smooth(smooth)
@@ -49,7 +48,7 @@ def draw_report(run: "RunRecord | str | os.PathLike[str]", *, log: bool = False,
     parts = [
         _head(run, program),
         section("Curves", _curves(run, log, smooth), "curves"),
-        section("Measures", f'<div class="tables">{best_table(run)}{epoch_table(run)}</div>', "measures"),
+        section("Metrics", f'<div class="tables">{best_table(run)}{epoch_table(run)}</div>', "measures"),
         section("Predictions", draw_sample(sample) if sample is not None else "", "predictions"),
         section("Program", _program(program), "program"),
         '<div class="columns">',
@@ -63,7 +62,7 @@ def draw_report(run: "RunRecord | str | os.PathLike[str]", *, log: bool = False,
 
 
 def _page(title: str, content: str) -> str:
-    """The page around its content. Browsers hold it to its policy: no address is opened, and no script runs but ours."""
+    """Return the page around its content, with a content security policy: no requests, and no scripts except ours."""
     digest = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
@@ -78,7 +77,7 @@ def _page(title: str, content: str) -> str:
 
 
 def _head(run: RunRecord, program: Program | None) -> str:
-    """The name of the run, how it stands, and its numbers at a glance."""
+    """Return the header: the name of the run, its state and key numbers."""
     epochs = run.history[-1].epoch if run.history else 0
     tiles = [("epochs", f"{epochs:,} <small>of {run.epochs:,}</small>"), ("steps", f"{run.steps:,}")]
     taken = seconds_text(run.log.seconds)
@@ -91,7 +90,7 @@ def _head(run: RunRecord, program: Program | None) -> str:
             tiles.append((f"best {label}", f"{format_number(best.values[label])} <small>epoch {best.epoch}</small>"))
     drawn = "".join(f"<div><dt>{text(name)}</dt><dd>{value}</dd></div>" for name, value in tiles)
     failed = f'<p class="note">{text(run.log.failed)}</p>' if run.state == "failed" else ""
-    skipped = f'<p class="note">{run.log.skipped:,} lines of its log cannot be read.</p>' if run.log.skipped else ""
+    skipped = f'<p class="note">{run.log.skipped:,} lines of the log cannot be read.</p>' if run.log.skipped else ""
     return (
         f'<header><h1>{text(run.name)}</h1><p class="state {run.state}">{_STATES[run.state]}</p>{failed}'
         f'<dl class="tiles">{drawn}</dl>{skipped}</header>\n'
@@ -102,12 +101,12 @@ def _curves(run: RunRecord, log: bool, smooth: float) -> str:
     try:
         charts = plot_runs([run], log=log, smooth=smooth).charts
     except ArgumentError:
-        return '<p class="note">Nothing was measured yet.</p>'
+        return '<p class="note">No metrics yet.</p>'
     runs, parts = joined(charts)
     looks = looks_of(runs, parts)
     legend = "".join(_legend(look) for look in legend_of(drawn_in(charts))) if len(looks) > 1 else ""
-    said = f" Lines of training are smoothed by {smooth:g}; what was measured is behind them." if smooth else ""
-    note = f'<p class="legend">{legend}<span class="note">{said}</span></p>'
+    smoothing = f" Training curves are smoothed by {smooth:g}, and drawn above the unsmoothed values." if smooth else ""
+    note = f'<p class="legend">{legend}<span class="note">{smoothing}</span></p>'
     drawn = "".join(f"<figure>{draw_chart(chart, looks)}{_notes(chart)}</figure>" for chart in charts)
     return f'{note}<div class="charts charts-{min(len(charts), 2)}">{drawn}</div>'
 
@@ -126,7 +125,7 @@ def _notes(chart: Chart) -> str:
 
 def _program(program: Program | None) -> str:
     if program is None:
-        return '<p class="note">The folder holds no program that can be read.</p>'
+        return '<p class="note">The folder has no readable program.</p>'
     try:
         return draw(program).html
     except OarlockError as error:
@@ -134,7 +133,7 @@ def _program(program: Program | None) -> str:
 
 
 def _read_program(run: RunRecord, untrusted: bool) -> Program | None:
-    """The program of the newest checkpoint that is whole and not large, or else the one that the folder has as text."""
+    """Return the program of the newest intact checkpoint that is not too large, or the program text in the folder."""
     for checkpoint in reversed(run.checkpoints):
         if checkpoint.is_whole and checkpoint.bytes <= _LARGEST_READ:
             try:

@@ -1,4 +1,4 @@
-"""An array as a picture inside a page."""
+"""Arrays as images in a page."""
 
 import base64
 import struct
@@ -8,14 +8,14 @@ import numpy
 
 __all__ = ["as_pixels", "picture_of"]
 
-_LARGEST, _SMALLEST, _SHOWN = 512, 4, 128  # pixels a side: of what is taken for an image, and of what is shown
+_LARGEST, _SMALLEST, _SHOWN = 512, 4, 128  # pixels per side: the limits for images, and the size to draw
 
 
 def as_pixels(rows: numpy.ndarray) -> numpy.ndarray | None:
-    """The rows of an array that look like images, as uint8[n h w] or uint8[n h w 3]; None where they do not.
+    """Return the rows of an array as images, uint8[n h w] or uint8[n h w 3], or None if they do not look like images.
 
-    They are [h w], [1 h w], [3 h w], [h w 1] or [h w 3], of 4 to 512 pixels a side. Numbers from 0 to 1 and from 0 to 255 are taken as they
-    are, others from the least to the greatest of all rows; those that are not finite are black.
+    Rows must be [h w], [1 h w], [3 h w], [h w 1] or [h w 3], with 4 to 512 pixels per side. Values from 0 to 1 or 0 to 255 are not
+    rescaled, others are scaled from the minimum to the maximum of all rows; non-finite values are black.
     """
     if rows.dtype.kind not in "biuf" or rows.ndim not in (3, 4) or not len(rows):
         return None
@@ -40,14 +40,14 @@ def as_pixels(rows: numpy.ndarray) -> numpy.ndarray | None:
     return (numpy.nan_to_num(scaled, nan=0.0, posinf=1.0, neginf=0.0).clip(0, 1) * 255).round().astype("uint8")
 
 
-def picture_of(pixels: numpy.ndarray, told: str) -> str:
-    """Pixels, uint8[h w] or uint8[h w 3], as an element; `told` says what they are to who does not see them, and is escaped already."""
+def picture_of(pixels: numpy.ndarray, alt: str) -> str:
+    """Return pixels, uint8[h w] or uint8[h w 3], as an HTML image with the alternative text `alt`, which must be escaped."""
     height, width = pixels.shape[:2]
-    return f'<img class="pixels" width="{width}" height="{height}" alt="{told}" src="{_png(pixels)}">'
+    return f'<img class="pixels" width="{width}" height="{height}" alt="{alt}" src="{_png(pixels)}">'
 
 
 def _png(pixels: numpy.ndarray) -> str:
-    """Pixels as the address of a PNG that holds them (ISO 15948)."""
+    """Encode pixels as the data URL of a PNG (ISO 15948)."""
     height, width = pixels.shape[:2]
     rows = b"".join(b"\0" + row.tobytes() for row in pixels)
     head = struct.pack(">IIBBBBB", width, height, 8, 2 if pixels.ndim == 3 else 0, 0, 0, 0)

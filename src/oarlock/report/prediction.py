@@ -1,4 +1,4 @@
-"""Where a training program predicts, and what it predicts for the rows that a run kept."""
+"""Finding the prediction in a training program, and computing it for the sample rows of a run."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,15 +19,16 @@ from oarlock.training.shares import load_checkpoint
 __all__ = ["Compared", "Sample", "find_compared", "read_sample"]
 
 _TRUE = ("label", "target")  # slots of losses
-_REDUCTIONS = ("valid_mean",)  # of losses, by labels that the losses read too
-_COLUMNS = 100  # of a sample, where a file has more
+_REDUCTIONS = ("valid_mean",)  # reductions of losses, which also read the labels
+_COLUMNS = 100  # columns of a sample to read at most
 _LIMITS = Limits(file_bytes=16 * 2**20, tensor_bytes=16 * 2**20)
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A loss compares these: what is `predicted` with what is `true`. `scores` says what predictions of classes are: "logits",
-    "log_p" or "p", of which the last axis has the classes; it is empty where they are what they are to be.
+    """The two inputs of a loss: the `predicted` and the `true` variable.
+
+    `scores` is "logits", "log_p" or "p" for class scores, with the classes on the last axis, or "" for a regression.
     """
 
     predicted: Var
@@ -37,10 +38,10 @@ class Compared:
 
 @dataclass(frozen=True)
 class Sample:
-    """The rows that a run kept, of a `part` of its data, by the names of the inputs; and what is predicted for them after `step`.
+    """The sample rows of a run by input name, from a `part` of its data, with the predictions after `step`.
 
-    `classes` is int64[n ...], `certainty` float[n ...] from 0 to 1, where classes are predicted; else `values` are.
-    `fault` says why nothing is predicted.
+    For classes, `classes` is int64[n ...] and `certainty` float[n ...] from 0 to 1; for other predictions, `values` is set. `fault` is the
+    reason if there are no predictions.
     """
 
     part: str
@@ -55,10 +56,10 @@ class Sample:
 
 
 def find_compared(program: Program) -> Compared | None:
-    """The two sides that the loss of a training program compares; None where it does not tell.
+    """Find the two variables that the loss of a training program compares, or return None.
 
-    They are read off the operator with a label that is next to the loss, or else off the place where a value that takes parameters
-    meets one of the same shape that takes none.
+    They are the inputs of the operator nearest to the loss that takes labels; otherwise of the nearest operator that combines a value
+    depending on parameters with a value of the same shape that does not.
     """
     targets = program.targets
     if not targets:
@@ -81,7 +82,7 @@ def find_compared(program: Program) -> Compared | None:
 
 
 def read_sample(run: RunRecord, *, untrusted: bool = False) -> Sample | None:
-    """The rows that the folder of a run keeps, and what its best checkpoint, or the newest, predicts for them; None without rows."""
+    """Read the sample rows in a run folder, and predict them with its best or newest checkpoint. Returns None without rows."""
     path = next((path for part in ("validation", "training") if (path := run.path / f"sample.{part}.safetensors").exists()), None)
     if path is None:
         return None
@@ -95,7 +96,7 @@ def read_sample(run: RunRecord, *, untrusted: bool = False) -> Sample | None:
         return _predict(part, columns, chosen, untrusted)
     except OarlockError as error:
         return Sample(part, columns, fault=error.message)
-    except (RuntimeError, ValueError, TypeError, LookupError, MemoryError) as error:  # of a program that does not fit these rows
+    except (RuntimeError, ValueError, TypeError, LookupError, MemoryError) as error:  # the program may not fit these rows
         return Sample(part, columns, fault=f"{type(error).__name__}: {error}")
 
 
@@ -103,7 +104,7 @@ def _predict(part: str, columns: dict[str, numpy.ndarray], checkpoint: Checkpoin
     model = load_checkpoint(checkpoint.path, untrusted=untrusted)
     compared = find_compared(model.program)
     if compared is None:
-        return Sample(part, columns, checkpoint.step, fault="its loss does not say what is predicted")
+        return Sample(part, columns, checkpoint.step, fault="the prediction cannot be inferred from the loss")
     inputs = {var.name for var in model.program.main.inputs}
     feed = {name: column for name, column in columns.items() if name in inputs}
     fetched = [compared.predicted, compared.true]
@@ -118,7 +119,7 @@ def _predict(part: str, columns: dict[str, numpy.ndarray], checkpoint: Checkpoin
 
 
 def _classes(scores: numpy.ndarray, kind: str) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """The likeliest classes, and how likely each is."""
+    """Return the most likely classes, and their probabilities."""
     with numpy.errstate(all="ignore"):
         if kind in ("logits", "log_p"):
             shares = numpy.exp(scores.astype("float64") - scores.max(-1, keepdims=True))
@@ -138,7 +139,7 @@ def _read_columns(path: Path, untrusted: bool) -> dict[str, numpy.ndarray]:
 
 
 def _behind(program: Program, var: Var) -> Iterator[Op]:
-    """The ops that a variable comes from, those next to it first."""
+    """Yield the ops that a variable depends on, nearest first."""
     makers = {made.name: op for op in program.main.ops if op.role in (Role.FORWARD, Role.MEASURE) for made in op.writes}
     waiting, seen = [var.name], {var.name}
     while waiting:
@@ -152,7 +153,7 @@ def _behind(program: Program, var: Var) -> Iterator[Op]:
 
 
 def _reached(program: Program) -> tuple[set[str], set[str]]:
-    """The names of what takes parameters, and of what takes inputs."""
+    """Return the names of the variables that depend on parameters, and of those that depend on inputs."""
     learned = {var.name for var in program.parameters()}
     fed = {var.name for var in program.main.inputs}
     for op in program.main.ops:

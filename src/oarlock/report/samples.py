@@ -1,4 +1,4 @@
-"""The rows that a run kept, beside what is predicted for them."""
+"""The sample rows of a run, with the predictions for them."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -13,18 +13,18 @@ from oarlock.report.prediction import Sample
 __all__ = ["draw_sample"]
 
 _SHOWN = 12  # numbers of a row
-_ROWS = 64  # of a table, where a stranger's file has more than a run keeps
+_ROWS = 64  # rows of a table, because an untrusted file may have many
 
 
 def draw_sample(sample: Sample) -> str:
-    """The rows as small pictures with what is predicted below, where they are images of one class each; else as a table."""
+    """Draw the rows as thumbnails with predictions if they are images with one class each, otherwise as a table."""
     given = {name: column for name, column in sample.columns.items() if name != sample.true_name} or sample.columns
     counts = [len(column) for column in sample.columns.values() if column.ndim]
     if not counts:
         return ""
     where = f"rows of the {text(sample.part)} data"
     if sample.fault is not None:
-        note = f'<p class="note">The run kept {where}; nothing is predicted for them: {text(sample.fault)}.</p>'
+        note = f'<p class="note">The {where} have no predictions: {text(sample.fault)}.</p>'
         return note + _table(sample, given)
     note = f'<p class="note">{where.capitalize()}, and the prediction after step {sample.step:,}.</p>'
     images = [pixels for column in given.values() if (pixels := as_pixels(column)) is not None]
@@ -41,8 +41,8 @@ def _cards(sample: Sample, images: numpy.ndarray) -> str:
     for pixels, predicted, true, certainty in list(zip(images, sample.classes, sample.true, sample.certainty, strict=True))[:_ROWS]:
         is_right = predicted == true
         mark = '<span class="right">✓</span>' if is_right else f'<span class="wrong">✗ is {int(true)}</span>'
-        said = f"{int(predicted)} <small>{_share(certainty)}</small> {mark}"
-        cards.append(f"<figure>{picture_of(pixels, f'class {int(true)}')}<figcaption>{said}</figcaption></figure>")
+        caption = f"{int(predicted)} <small>{_share(certainty)}</small> {mark}"
+        cards.append(f"<figure>{picture_of(pixels, f'class {int(true)}')}<figcaption>{caption}</figcaption></figure>")
     return f'<div class="cards">{"".join(cards)}</div>'
 
 
@@ -75,7 +75,7 @@ def _count(rows_of: dict[str, list[str]]) -> int:
 
 
 def _rows(column: numpy.ndarray, splits: numpy.ndarray | None) -> list[str]:
-    """The rows of a column as cells: pictures, or numbers."""
+    """Return the rows of a column as cells: images or numbers."""
     if splits is not None:
         if splits.ndim != 1 or splits.dtype.kind != "i" or not len(splits) or splits.min() < 0 or splits.max() > len(column):
             return []
@@ -87,10 +87,10 @@ def _rows(column: numpy.ndarray, splits: numpy.ndarray | None) -> list[str]:
 
 
 def _numbers(row: numpy.ndarray) -> str:
-    """The first numbers of a row, and how many there are."""
+    """Format the first numbers of a row, and their count."""
     values = row.reshape(-1)
-    said = ", ".join(_number(value) for value in values[:_SHOWN].tolist())
-    return f"{text(said)}{f' … <small>{len(values):,} numbers</small>' if len(values) > _SHOWN else ''}"
+    shown = ", ".join(_number(value) for value in values[:_SHOWN].tolist())
+    return f"{text(shown)}{f' … <small>{len(values):,} numbers</small>' if len(values) > _SHOWN else ''}"
 
 
 def _number(value: float) -> str:
