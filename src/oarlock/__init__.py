@@ -1,8 +1,8 @@
-"""Oarlock: a model - forward, backward, update and control flow - is one program.
+"""Oarlock: a model (forward, backward, update and control flow) is one program.
 
     import oarlock as ol
 
-Names load what they need when they are first used, so that `oarlock.ir` and `oarlock.inference` stay light.
+Names are imported on first use, so that `oarlock.ir` and `oarlock.inference` stay light.
 """
 
 import importlib
@@ -35,7 +35,7 @@ _MODULES = (
     "training",
     "variable",
 )
-_OF_2017 = ("cpp", "framework", "net", "scope", "variable")  # in a folder of their own
+_OF_2017 = ("cpp", "framework", "net", "scope", "variable")  # defined in compat_2017
 _WITH_OPERATORS = ("cpp", "framework", "layer", "metric", "net", "op", "optimizer", "registry", "runtime", "testing", "variable")
 
 _NAMES = {
@@ -135,7 +135,7 @@ __all__ = sorted([*_MODULES, *_HOMES])
 
 def __getattr__(name: str) -> object:
     if name in _HOMES or name in _WITH_OPERATORS:
-        _load("oarlock.op.update")  # every operator that a file may name, and arithmetic on variables
+        _load("oarlock.op.update")  # registers all operators, and arithmetic on variables
     if name in _MODULES:
         value = _load(f"oarlock.compat_2017.{name}" if name in _OF_2017 else f"oarlock.{name}")
     elif name in _HOMES:

@@ -1,4 +1,4 @@
-"""Garbage collection, paused while much is made that stays."""
+"""Pausing garbage collection while many long-lived objects are created."""
 
 import gc
 from collections.abc import Iterator
@@ -9,12 +9,12 @@ __all__ = ["collection_paused"]
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Look for no cycles of garbage meanwhile.
+    """Pause cyclic garbage collection in this context.
 
-    Modules, operators and plans are hundreds of thousands of objects that stay. While they are made, Python would look through all that the
-    process holds again and again, PyTorch's modules among it, and find nothing: half of the time that an import of Oarlock takes.
+    Modules, operators and plans are hundreds of thousands of long-lived objects. While they are created, the collector would repeatedly
+    traverse all objects of the process, including those of PyTorch, and find nothing: half of the import time of Oarlock.
     """
-    if not gc.isenabled():  # by the caller, or paused already
+    if not gc.isenabled():  # disabled by the caller, or already paused
         yield
         return
     gc.disable()

@@ -1,4 +1,4 @@
-"""Inference alone: no optimizer, no training, no gradient operator.
+"""Inference only: no optimizer, no training, no gradient operators.
 
 from oarlock import inference
 model = inference.load_model("digits.safetensors")
@@ -7,7 +7,7 @@ inference.infer(model, {"image": images})
 
 import os
 
-import oarlock.op  # noqa: F401  the operators that files name
+import oarlock.op  # noqa: F401  registers the operators
 from oarlock.io.model import Model, infer, read_model
 from oarlock.out_of_memory import refuses_memory
 from oarlock.proto.limits import Limits
@@ -20,7 +20,7 @@ __all__ = ["Model", "Scope", "infer", "load_model"]
 
 @refuses_memory
 def load_model(path: str | os.PathLike[str], *, limits: Limits | None = None, untrusted: bool = False) -> Model:
-    """Read a model file. Takes and raises what `ol.load_model` does, and TrainingProgramError for a training program."""
+    """Read a model file, like `ol.load_model`. Raises the same errors, and TrainingProgramError for a training program."""
     return read_model(path, standard.forward_only(), limits=limits, untrusted=untrusted)
 
 

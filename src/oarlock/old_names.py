@@ -1,7 +1,7 @@
-"""Names of earlier versions and what they are now: of operators, their slots and attributes, of passes, and of functions.
+"""Names of earlier versions and their replacements, for operators, slots, attributes, passes and functions.
 
-Files of earlier versions, and early files of version 2, are read by these tables (`oarlock.ir.earlier_versions`). In Python an old
-name works for one version, with a warning that says the new one.
+Files of earlier versions, and early files of version 2, are read with these tables (`oarlock.ir.earlier_versions`). In Python, an old name
+works for one version, with a warning that gives the new one.
 """
 
 import importlib
@@ -69,7 +69,7 @@ OLD_OPERATORS = {
     "total_cross_entropy": "cross_entropy_loss",
     "total_cross_entropy_slope": "cross_entropy_loss_grad",
 }
-"""Types of operators in files of format version 1."""
+"""Operator types in files of format version 1."""
 
 OLD_SLOTS: dict[str, dict[str, str]] = {
     "adam": {"rate": "learning_rate"},
@@ -116,7 +116,7 @@ OLD_SLOTS: dict[str, dict[str, str]] = {
     "total_cross_entropy": {"counted": "valid_count"},
     "total_cross_entropy_slope": {"counted": "valid_count"},
 }
-"""Slots of operators, by the type that the operator had with them: `batch_norm_slope` in version 1, `batch_norm_grad` in version 2."""
+"""Slots of operators, by the operator type of that time: `batch_norm_slope` in version 1, `batch_norm_grad` in version 2."""
 
 OLD_ATTRIBUTES: dict[str, dict[str, str]] = {
     "all": {"keep": "keepdim"},
@@ -132,10 +132,10 @@ OLD_ATTRIBUTES: dict[str, dict[str, str]] = {
     "rows": {"holds": "value"},
     "split": {"parts": "sections"},
 }
-"""Attributes of operators, by the old type."""
+"""Attributes of operators, by the old operator type."""
 
 OLD_KEYWORDS: dict[str, dict[str, str]] = {}
-"""Slots and attributes of operators, by the new type."""
+"""Slots and attributes of operators, by the new operator type."""
 
 for _table in (OLD_SLOTS, OLD_ATTRIBUTES):
     for _type, _names in _table.items():
@@ -163,7 +163,7 @@ OLD_ARGUMENTS = {"rate": "learning_rate"}
 """Arguments of optimizers."""
 
 OLD_VARIABLE_KEYWORDS = {"partitions": "row_splits_of"}
-"""Attributes of variables, and keywords of what declares one."""
+"""Attributes of variables, and keywords of functions that declare one."""
 
 OLD_FUNCTIONS = {"tune_process": "configure_process"}
 """Functions of `oarlock`."""
@@ -179,7 +179,7 @@ OLD_DECLARATIONS = {
     "infer_with": "infer_shape",
     "build_gradient": "gradient_maker",
 }
-"""Keywords of `operator`, and methods and attributes of what it returns."""
+"""Keywords of `operator`, and methods and attributes of declared operators."""
 
 OLD_VARIANTS = {
     "as_number": "number_function",
@@ -189,13 +189,13 @@ OLD_VARIANTS = {
     "on_host": "host_function",
     "packed": "prepack",
 }
-"""Methods of what `operator` returns, and the functions of `oarlock.backend.torch.variants` that declare the same."""
+"""Methods of declared operators, and the functions of `oarlock.backend.torch.variants` that replace them."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def renamed(kind: str, name: str, names: Mapping[str, str]) -> str:
-    """The name of today for `name`, by the table `names`; itself where it is not an old name. An old one warns, with both."""
+    """Return the current name for `name` by the table `names`, with a warning, or `name` itself if it is not an old name."""
     if name not in names:
         return name
     _warn(f'the {kind} "{name}" is called "{names[name]}" now')
@@ -203,20 +203,20 @@ def renamed(kind: str, name: str, names: Mapping[str, str]) -> str:
 
 
 def _warn(message: str) -> None:
-    from oarlock.ir.location import warn_here  # whose package imports this file
+    from oarlock.ir.location import warn_here  # a circular import
 
     warn_here(message, DeprecationWarning)
 
 
 def renamed_keywords(kind: str, keywords: Mapping[str, Any], names: Mapping[str, str]) -> Mapping[str, Any]:
-    """`keywords` by the names of today: those that `renamed` gives."""
+    """Return `keywords` with current names; old ones cause a warning."""
     if names.keys().isdisjoint(keywords):
         return keywords
     return {renamed(kind, name, names): value for name, value in keywords.items()}
 
 
 def takes_old_keywords(names: Mapping[str, str]) -> Callable[[_F], _F]:
-    """Let a function take its keywords by old names too, which `names` maps to those of today. An old one warns."""
+    """Decorate a function so that it also accepts the old keywords in `names`, with a warning."""
 
     def decorate(function: _F) -> _F:
         @wraps(function)
@@ -230,9 +230,9 @@ def takes_old_keywords(names: Mapping[str, str]) -> Callable[[_F], _F]:
 
 
 def old_attribute(operator: object, name: str) -> Any:
-    """The attribute of an operator that had the `name`, or the method that declared a variant. It warns, with the name of today.
+    """Return the attribute of an operator for an old `name`, or the method that declared a variant, with a warning.
 
-    The functions that declare variants stand on a floor above operators, so one is found when somebody asks for the old method.
+    The functions that declare variants are in a higher layer than operators, so they are imported on demand.
     """
     if name in OLD_DECLARATIONS:
         return getattr(operator, renamed("attribute of an operator", name, OLD_DECLARATIONS))

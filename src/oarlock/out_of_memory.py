@@ -1,4 +1,4 @@
-"""Memory that the system refuses, as an error of ours."""
+"""Out-of-memory errors as LimitError."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -13,18 +13,18 @@ _R = TypeVar("_R")
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory was refused: by Python, or by PyTorch or protobuf, which have no class of their own for it."""
+    """Return whether an error means that memory ran out, in Python, PyTorch or protobuf, which have no specific class for it."""
     return isinstance(error, MemoryError) or "allocate memory" in str(error) or "bad_alloc" in str(error)
 
 
 def out_of_memory(what: str) -> LimitError:
-    """The error for an operation that the system gives too little memory."""
+    """Return the error for an operation that ran out of memory."""
     hint = "free memory, or raise the limit of the process (ulimit -v)"
-    return LimitError(f"{what}: it needs more memory than the system gives", hint=hint)
+    return LimitError(f"{what}: not enough memory", hint=hint)
 
 
 def refuses_memory(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Let a function that reads files raise LimitError if memory is refused."""
+    """Decorate a function that reads files, so that it raises LimitError if memory runs out."""
 
     @wraps(function)
     def checked(*arguments: _P.args, **keywords: _P.kwargs) -> _R:
@@ -33,6 +33,6 @@ def refuses_memory(function: Callable[_P, _R]) -> Callable[_P, _R]:
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
-        raise out_of_memory(function.__name__)  # here, where the frames that hold what was read are gone
+        raise out_of_memory(function.__name__)  # raised here, after the frames with large data were released
 
     return checked

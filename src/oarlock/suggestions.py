@@ -1,4 +1,4 @@
-"""Names that nothing has: the nearest of those that there are, whatever their case, and where else a name is."""
+"""Suggestions for unknown names: similar names, ignoring case, and the same name in other modules."""
 
 import difflib
 import importlib
@@ -72,7 +72,7 @@ NAMES_OF_OTHERS = {
     "units": ("size",),
     "weight": ("w", "filter", "scale"),
 }
-"""Arguments as PyTorch, NumPy and Keras call them, and the names that the same may have here."""
+"""Argument names of PyTorch, NumPy and Keras, and the possible names of the same arguments here."""
 
 OPERATORS_OF_OTHERS = {
     "avg_pool1d": "average_pool1d",
@@ -104,7 +104,7 @@ OPERATORS_OF_OTHERS = {
     "topk": "top_k",
     "var": "variance",
 }
-"""Operators as PyTorch and NumPy call them, and what they are called here."""
+"""Operator names of PyTorch and NumPy, and the names of the same operators here."""
 
 OPTIMIZERS_OF_OTHERS = {
     "ConstantLR": "schedule.Constant",
@@ -126,12 +126,12 @@ OPTIMIZERS_OF_OTHERS = {
     "clip_grad_norm_": "ClipByGlobalNorm",
     "clip_grad_value_": "ClipByValue",
 }
-"""Schedules and the like as PyTorch and Keras call them, and where they are in `ol.optimizer`."""
+"""Names of schedules and other classes of PyTorch and Keras, and their equivalents in `ol.optimizer`."""
 
 _LISTED = 12  # names in a message
-_LONGEST = 200  # characters of a name that is compared with others; the time grows with their square
+_LONGEST = 200  # the longest name to compare with others, in characters; the time is quadratic
 _LIKE = 0.6
-_MUCH_ALIKE = 0.75  # what another module has is named only where it is hardly anything else
+_MUCH_ALIKE = 0.75  # names of other modules must be more similar to be suggested
 _SEARCHED = (
     "oarlock",
     "oarlock.layer",
@@ -145,19 +145,19 @@ _SEARCHED = (
 
 
 def find_near(name: str, known: Iterable[str]) -> str | None:
-    """The one of `known` that is what others call `name`, or most like it, in whatever case; None where none is."""
+    """Return the name in `known` that corresponds to `name` in other frameworks, or the most similar one, ignoring case, or None."""
     names = list(known)
     return next((each for each in NAMES_OF_OTHERS.get(name, ()) if each in names), None) or next(iter(_near(name, names, 1)), None)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """The hint that names the one of `known` that is most like `name`; None where none is."""
+    """Return a hint with the most similar name in `known`, or None if there is none."""
     near = find_near(name, known)
     return f'did you mean "{near}"?' if near else None
 
 
 def list_names(name: str, known: Iterable[str]) -> str:
-    """The first of `known` as text, those that are like `name` before the others, and how many more there are."""
+    """Format the first of `known` as text, similar names first, with the number of further ones."""
     names = list(dict.fromkeys(known))
     names = list(dict.fromkeys([*_near(name, names, _LISTED), *names]))
     return ", ".join(names[:_LISTED]) + (f", and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
@@ -174,13 +174,13 @@ def _near(name: str, known: Iterable[str], count: int, like: float = _LIKE) -> l
 
 
 def no_attribute(module: str, name: str, known: Iterable[str], *, instead: str | None = None) -> AttributeError:
-    """The error for a missing `name` in a module of ours: it says which of the `known` is meant, or of another module, or `instead`."""
+    """Return the error for a missing `name` in a module, with a suggestion from `known`, from another module, or `instead`."""
     hint = instead or _hint(module, name, known)
     return AttributeError(f"module {module!r} has no attribute {name!r:.80}; {hint}", name=name)
 
 
 def no_member(kind: str, name: str, known: Iterable[str]) -> AttributeError:
-    """The error for a missing attribute of a variable: it says which is meant, or which function of a variable bears the name."""
+    """Return the error for a missing attribute of a variable, with a suggestion of an attribute, or a function of that name."""
     message = f"{kind!r} object has no attribute {name!r:.80}"
     if name.startswith("_"):
         return AttributeError(message, name=name)
@@ -193,7 +193,7 @@ def no_member(kind: str, name: str, known: Iterable[str]) -> AttributeError:
 
 
 def suggest_names(module: str) -> None:
-    """Let a module say, of a name that it lacks, which of its names is meant. One that finds names by itself does that already."""
+    """Make a module suggest similar names for a missing attribute. Modules with their own `__getattr__` are unchanged."""
     found = sys.modules[module]
     if type(found) is ModuleType and "__getattr__" not in vars(found):
         found.__class__ = _Suggesting
@@ -205,8 +205,8 @@ class _Suggesting(ModuleType):
 
 
 def refuse_calls(package: str) -> None:
-    """Let the modules inside `package`, where they are called like what stands in them, raise ArgumentError, which names that."""
-    for module in list(vars(sys.modules[package]).values()):  # other threads may import
+    """Make modules inside `package` raise ArgumentError when they are called like a function, with a suggestion."""
+    for module in list(vars(sys.modules[package]).values()):  # a copy, because other threads may import
         if type(module) in (ModuleType, _Suggesting) and module.__name__.startswith(f"{package}."):
             module.__class__ = _Uncalled
             refuse_calls(module.__name__)
@@ -216,16 +216,16 @@ class _Uncalled(_Suggesting):
     def __call__(self, *arguments: object, **keywords: object) -> object:
         package, _, name = self.__name__.rpartition(".")
         hint = _hint(package, name, _names_of(package))
-        raise ArgumentError(f"{_short(self.__name__)} is a module, which cannot be called", hint=hint)
+        raise ArgumentError(f"{_short(self.__name__)} is a module and cannot be called", hint=hint)
 
 
 def _hint(module: str, name: str, known: Iterable[str]) -> str:
-    return _meant(module, name, known) or f"dir({_short(module)}) lists what there is"
+    return _meant(module, name, known) or f"dir({_short(module)}) lists all names"
 
 
 def _meant(module: str, name: str, known: Iterable[str]) -> str | None:
-    """The hint that names what is meant; None where that is not known. The same name elsewhere comes before one that is like it here."""
-    if name.startswith("_"):  # asked for by Python and by tools, which mean nothing of ours
+    """Return a hint with the intended name, or None if there is none. An equal name in another module precedes a similar name here."""
+    if name.startswith("_"):  # looked up by Python and tools
         return None
     here = [each for each in known if not each.startswith("_")]
     if module == "oarlock.op" and OPERATORS_OF_OTHERS.get(name) in here:
@@ -243,11 +243,11 @@ def _meant(module: str, name: str, known: Iterable[str]) -> str | None:
 
 
 def _names_of(place: str) -> list[str]:
-    """The names that a user may call of a module: what it exports, modules left out."""
+    """Return the public names of a module, without submodules."""
     module = importlib.import_module(place)
     names = dir(module) if place == "oarlock.op" else getattr(module, "__all__", ())
     return [name for name in names if not name.startswith("_") and not isinstance(vars(module).get(name), ModuleType)]
 
 
 def _short(module: str) -> str:
-    return module.replace("oarlock", "ol", 1).replace(".compat_2017", "")  # which nobody writes
+    return module.replace("oarlock", "ol", 1).replace(".compat_2017", "")  # users do not write it

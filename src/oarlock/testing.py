@@ -1,9 +1,9 @@
-"""Hold an operator to the cases it was declared with; for operators of your own, in your own tests.
+"""Check an operator against its declared cases, for tests of custom operators.
 
 from oarlock.testing import check_operator
 
 def test_my_operator():
-check_operator(my_operator)
+    check_operator(my_operator)
 """
 
 import math
@@ -36,16 +36,16 @@ _FACTORS = (-1000.0, 0.0)
 
 
 def check_operator(operator: Operator) -> None:
-    """Run every case of `operator`: stated values, gradients and gradients of gradients against finite differences in float64, and in
-    complex128 where it takes complex numbers too; refusals; what is said of memory, and of inputs in which it is linear.
+    """Check all cases of `operator`, its declared memory sharing and its declared linearity.
 
-    Raises AssertionError for the first that does not hold, and for an operator without a Case, or with gradients but
-    no GradCheck where its signature does not tell one.
+    Values are compared with the stated ones. Gradients, and gradients of gradients, are compared with finite differences in float64, and
+    in complex128 if the operator accepts complex numbers. Refusals must have the stated message. Raises AssertionError for the first
+    failure, for an operator without a Case, and for one with gradients but no GradCheck, unless its signature implies one.
     """
     cases = operator.cases
     assert any(isinstance(case, Case) for case in cases), f"{operator.type} has no Case"
     assert not operator.gradients or any(isinstance(case, GradCheck) for case in cases), f"{operator.type} has gradients but no GradCheck"
-    shared: set[str] = set()  # slots whose memory an output was seen to share
+    shared: set[str] = set()  # slots that shared memory with an output in some case
     for case in cases:
         tensors, attributes = case_arguments(operator, case)
         if isinstance(case, Rejects):
@@ -60,15 +60,16 @@ def check_operator(operator: Operator) -> None:
             shared |= _check_memory(operator, tensors, attributes)
             _check_linear(operator, tensors, attributes)
     never = [slot for slot in operator.aliases if slot not in shared and not operator.wants_context]
-    assert not never, f"{operator.type}: no case gives the memory of {', '.join(never)}, which aliases names"
+    assert not never, f"{operator.type}: no case shares the memory of {', '.join(never)}, although aliases declares it"
 
 
 def case_arguments(
     operator: Operator, case: Case | GradCheck | Rejects, dtype: torch.dtype = torch.float64
 ) -> tuple[dict[str, list[torch.Tensor]], dict[str, Any]]:
-    """The tensors, by slot, and the attributes of a case. Python floats and random numbers become `dtype`, or its like that a slot takes.
+    """Return the tensors, by slot, and the attributes of a case.
 
-    Of a complex `dtype` floats become complex where the slot takes both, and those of other slots get the dtype of its parts.
+    Python floats and random numbers become `dtype`, as far as the slot accepts it. For a complex `dtype`, floats become complex if the
+    slot accepts both; in other slots, they get the corresponding real dtype.
     """
     generator = torch.Generator().manual_seed(0)
     tensors: dict[str, list[torch.Tensor]] = {}
@@ -84,7 +85,7 @@ def case_arguments(
 
 
 def takes_complex(operator: Operator, attributes: dict[str, Any], case: Case | GradCheck) -> bool:
-    """Whether an operator takes complex numbers in the place of the floats of a case, with these attributes."""
+    """Return whether an operator accepts complex numbers instead of the floats of a case, with these attributes."""
     if not any(map(_takes_both, operator.signature.inputs)):
         return False
     try:
@@ -108,7 +109,10 @@ def _tensor(slot: Slot, value: object, case: Case | GradCheck | Rejects, dtype: 
 
 
 def _dtype(slot: Slot, natural: torch.dtype | None, dtype: torch.dtype) -> torch.dtype:
-    """The slot's own dtype where it has one of the kind of the value, else `dtype` for floats. No value is of every kind."""
+    """Return the dtype of a slot if it has a fixed one of the same kind as the value, otherwise `dtype` for floats.
+
+    An empty value (`natural` is None) fits every kind.
+    """
     own = next((to_torch(item) for item in DType if item.value == slot.dtype), None)
     is_complex = slot.dtype in ("complex", "float.complex") or (natural is not None and natural.is_complex)
     if not dtype.is_complex or not _takes_both(slot):
@@ -122,13 +126,13 @@ def _dtype(slot: Slot, natural: torch.dtype | None, dtype: torch.dtype) -> torch
 
 
 def _random(shape: tuple[int, ...], dtype: torch.dtype, low: float, high: float, generator: torch.Generator) -> torch.Tensor:
-    """Numbers whose parts are at random in a range."""
+    """Return numbers whose real and imaginary parts are random in a range."""
     parts = [torch.empty(shape, dtype=dtype.to_real()).uniform_(low, high, generator=generator) for _ in range(1 + dtype.is_complex)]
     return torch.complex(*parts) if dtype.is_complex else parts[0]
 
 
 class _Call:
-    """A program of one op, its inputs, and what to feed it."""
+    """A program of one op, with its inputs and their feed."""
 
     def __init__(self, operator: Operator, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any]):
         self.program = Program()
@@ -146,16 +150,16 @@ class _Call:
             operator(**given, **attributes)
         self.op = self.program.main.ops[0]
         self.checking = Executor(check=True)
-        self.executor = Executor(interpret=True, passes=())  # which runs often, and is then the quickest
+        self.executor = Executor(interpret=True, passes=())  # the fastest for many small runs
         self.generator = torch.Generator().manual_seed(1)
 
     def run(self, fetch: list[Var], *, check: bool = True, training: bool = True) -> list[torch.Tensor]:
         executor = self.checking if check else self.executor
-        scope = Scope()  # a new one, in which the first random numbers are drawn each time
+        scope = Scope()  # a new scope, so that random numbers are the same in each run
         return executor.run(self.program, self.feed, fetch, scope=scope, training=training, return_numpy=False)  # type: ignore[return-value]
 
     def weigh(self, outputs: list[Var]) -> tuple[list[Var], list[Var]]:
-        """New inputs, random numbers of the shapes of `outputs`; and what is differentiated: the sums of outputs times these."""
+        """Add random cotangents of the shapes of `outputs` as inputs. Return them, and the sums of their products with the outputs."""
         weights, totals = [], []
         for output, value in zip(outputs, self.run(outputs), strict=True):
             name = self.program.unique("weight")
@@ -167,7 +171,7 @@ class _Call:
         return weights, totals
 
     def difference(self, totals: list[Var], var: Var, direction: torch.Tensor) -> float:
-        """The slope of the sum of `totals`, where `var` moves in a direction, by central differences."""
+        """Return the directional derivative of the sum of `totals` with respect to `var`, by central differences."""
         value, ends = self.feed[var.name], []
         for step in (_STEP, -_STEP):
             self.feed[var.name] = value + step * direction
@@ -186,11 +190,11 @@ def _check_values(operator: Operator, case: Case, tensors: dict[str, list[torch.
         for actual, expected in zip(outputs, stated if slot.variadic else [stated], strict=True):  # type: ignore[arg-type]
             wanted = torch.tensor(expected, dtype=actual.dtype)
             same = actual.shape == wanted.shape and torch.allclose(actual, wanted, rtol=1e-12, atol=1e-12)
-            assert same, f"{operator.type}: {case} states {slot.name} = {expected}, yet it is {actual.tolist()}"
+            assert same, f"{operator.type}: {case} states {slot.name} = {expected}, but it is {actual.tolist()}"
 
 
 def _check_gradients(operator: Operator, case: GradCheck, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any]) -> None:
-    """First gradients against differences of the outputs; second ones, where all they need are declared, against those of the first."""
+    """Compare gradients with differences of the outputs; and second gradients, if declared, with differences of the first."""
     call = _Call(operator, tensors, attributes)
     declared = [slot for slot in call.inputs if slot in operator.gradients and operator.differentiates(slot)]
     wanted = [(slot, var) for slot in declared for var in call.inputs[slot] if var.dtype.is_inexact]
@@ -210,9 +214,9 @@ def _check_gradients(operator: Operator, case: GradCheck, tensors: dict[str, lis
                 direction.view(-1)[index] = unit  # type: ignore[assignment]
                 numeric.view(-1)[index] += unit * call.difference(totals, var, direction)
         close = analytic.shape == numeric.shape and torch.allclose(analytic, numeric, rtol=1e-5, atol=1e-7)
-        assert close, f"{what} of {slot} is {analytic.tolist()}, where differences give {numeric.tolist()}"
+        assert close, f"{what} of {slot} is {analytic.tolist()}, but finite differences give {numeric.tolist()}"
     off = _not_additive(call, cotangents, first)
-    assert not off, f"{what} of {wanted[off[0]][0]} is not linear in what arrives: it is wrong where that is large, or zero"
+    assert not off, f"{what} of {wanted[off[0]][0]} is not linear in its cotangent: it is wrong if that is large or zero"
     wanted += [(f"d{slot}", var) for (slot, _), var in zip(outputs, cotangents, strict=True)]
     _, totals = call.weigh(first)
     try:
@@ -222,23 +226,24 @@ def _check_gradients(operator: Operator, case: GradCheck, tensors: dict[str, lis
     values = iter(call.run([gradient for gradient in second if gradient is not None]))
     for (slot, var), gradient in zip(wanted, second, strict=True):
         analytic = torch.zeros_like(call.feed[var.name]) if gradient is None else next(values)
-        # One direction, of which every element counts, is enough, and takes two runs.
+        # One direction with only nonzero elements is enough, and takes two runs.
         direction = _random(tuple(call.feed[var.name].shape), analytic.dtype, 0.5, 1.5, call.generator)
         slope, expected = float((analytic.conj() * direction).sum().real), call.difference(totals, var, direction)
         close = analytic.shape == direction.shape and math.isclose(slope, expected, rel_tol=1e-5, abs_tol=1e-6)
         assert close, (
             f"{what} of its gradients with respect to {slot} is {analytic.tolist()}, "
-            f"{slope:.6g} along {direction.tolist()}, where differences give {expected:.6g}"
+            f"{slope:.6g} along {direction.tolist()}, but finite differences give {expected:.6g}"
         )
 
 
 def _not_additive(call: _Call, cotangents: list[Var], first: list[Var]) -> list[int]:
-    """The gradients that are not linear in their cotangents. Those that differences look at are between -1 and 1; here each is the sum of
-    two, of which some are large and others zero.
+    """Return the indices of the gradients that are not linear in their cotangents.
+
+    Finite differences only use cotangents between -1 and 1; here, each is split into two, with large and zero elements.
     """
     given = {var.name: call.feed[var.name] for var in cotangents}
     whole, off = call.run(first, check=False), []
-    for start in range(len(_FACTORS)):  # each element has each factor once
+    for start in range(len(_FACTORS)):  # each element gets each factor once
         part = {}
         for name, item in given.items():
             factors = torch.tensor(_FACTORS, dtype=item.dtype).roll(start).repeat(item.numel())
@@ -256,15 +261,15 @@ def _not_additive(call: _Call, cotangents: list[Var], first: list[Var]) -> list[
 
 
 def _check_linear(operator: Operator, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any]) -> None:
-    """That the kernel is linear in each input that it says: gradients of its gradients follow from that.
+    """Check that the kernel is linear in each declared input, from which gradients of gradients are derived.
 
-    Of what may be left out, that holds with what the gradient reads, such as a factor, and without all: a bias is no part of it.
+    It must hold without the optional inputs that the gradient does not read, such as a bias, and without all of them.
     """
     optional = frozenset(slot.name for slot in operator.signature.inputs if slot.optional)
     for slot in operator.linear_in:
         (x,) = tensors[slot]
         rule = operator.gradients.get(slot)
-        for left_out in {optional, optional.difference(rule.parameters if rule else ())}:  # often the same
+        for left_out in {optional, optional.difference(rule.parameters if rule else ())}:  # often equal
             if x.is_floating_point() or x.is_complex():
                 other = x.flip(0) if x.ndim else x
                 rest = {name: items for name, items in tensors.items() if name not in left_out}
@@ -287,16 +292,16 @@ def _check_refusal(operator: Operator, case: Rejects, tensors: dict[str, list[to
 
 
 def _check_memory(operator: Operator, tensors: dict[str, list[torch.Tensor]], attributes: dict[str, Any]) -> set[str]:
-    """That outputs share the memory of the declared views alone, that variants give what the kernel gives; of its gradients too.
+    """Check that outputs only share memory with declared aliases, and that variants agree with the kernel; also for gradients.
 
-    Returns the slots whose memory they share.
+    Returns the slots whose memory is shared.
     """
     given = _copied(tensors)
     results = operator.call(given, operator.convert_attributes(attributes))
     expected = _leaves(results)
     shared = {slot for slot, items in given.items() if _memory(items) & _memory(expected)}
     unnamed = sorted(shared.difference(operator.aliases))
-    assert not unnamed, f"{operator.type}: it gives the memory of {', '.join(unnamed)}, which aliases does not name"
+    assert not unnamed, f"{operator.type}: an output shares the memory of {', '.join(unnamed)}, which aliases does not declare"
     _require_unchanged(operator, "its kernel", given, tensors)
     expected = [value.clone() for value in expected]
     _check_variants(operator, tensors, operator.convert_attributes(attributes), expected)
@@ -324,7 +329,7 @@ def _check_variants(
         given = _copied(tensors)
         operator.call(given, {**attributes, "out": out}, kernel=variants.out)
         same = _agree(operator, out, wanted)
-        assert same, f"{operator.type}: its out variant gives {out.tolist()}, where the kernel gives {wanted.tolist()}"
+        assert same, f"{operator.type}: its out variant gives {out.tolist()}, but the kernel gives {wanted.tolist()}"
         _require_unchanged(operator, "its out variant", given, tensors)
     if variants.host is not None and all(item.numel() for items in tensors.values() for item in items):
         numbers = {slot: [item.flatten()[0] for item in items] for slot, items in tensors.items()}
@@ -333,20 +338,20 @@ def _check_variants(
             hosts = {slot: [item.item() for item in items] for slot, items in numbers.items()}
             ((number,),) = operator.call(hosts, {}, kernel=variants.host).values()
             one = torch.full((), number, dtype=wanted.dtype)
-            assert torch.equal(one, wanted), f"{operator.type}: its host function gives {number}, where the kernel gives {wanted.item()}"
+            assert torch.equal(one, wanted), f"{operator.type}: its host function gives {number}, but the kernel gives {wanted.item()}"
     if variants.number is not None and expected[0].ndim == 0:
         given = _copied(tensors)
         ((number,),) = operator.call(given, attributes, kernel=variants.number).values()
         one = torch.full((), number, dtype=expected[0].dtype)
         same = torch.equal(one, expected[0]) or bool(one.isnan() & expected[0].isnan())
-        assert same, f"{operator.type}: its number function gives {number}, where the kernel gives {expected[0].item()}"
+        assert same, f"{operator.type}: its number function gives {number}, but the kernel gives {expected[0].item()}"
         _require_unchanged(operator, "its number function", given, tensors)
     for slot, (pack, kernel) in variants.prepacked.items():
         given = _copied(tensors)
         packed = pack(given[slot][0], **attributes)
         actual = _leaves(operator.call(given, {**attributes, "packed": packed}, kernel=kernel))
         same = all(_agree(operator, *pair) for pair in zip(actual, expected, strict=True))
-        assert same, f"{operator.type}: prepacked it gives {actual}, where the kernel gives {expected}"
+        assert same, f"{operator.type}: its prepacked kernel gives {actual}, but the kernel gives {expected}"
         _require_unchanged(operator, "its prepacked kernel", given, tensors)
     for slots, kernel in variants.in_place.items():
         given = _copied(tensors)
@@ -357,13 +362,13 @@ def _check_variants(
         actual = _leaves(operator.call(given, attributes, kernel=kernel))
         what = f"{operator.type}: its in-place variant for {slots}"
         same = all(_agree(operator, *pair) for pair in zip(actual, expected, strict=True))
-        assert same, f"{what} gives {actual}, where the kernel gives {expected}"
-        assert all(one.data_ptr() == other.data_ptr() for one, other in zip(taken, actual, strict=False)), f"{what} gives other memory"
+        assert same, f"{what} gives {actual}, but the kernel gives {expected}"
+        assert all(one.data_ptr() == other.data_ptr() for one, other in zip(taken, actual, strict=False)), f"{what} returns other memory"
         _require_unchanged(operator, what, {slot: items for slot, items in given.items() if slot not in slots}, tensors)
 
 
 def _agree(operator: Operator, actual: torch.Tensor, expected: torch.Tensor) -> bool:
-    """Whether a variant gives what the kernel gives: its bits, or where the operator rounds by place nearly."""
+    """Return whether a variant agrees with the kernel: bit-identically or, for an operator that rounds by position, approximately."""
     if operator.sensitive_to != "place" or not expected.is_floating_point():
         return torch.equal(actual, expected)
     near = 64 * torch.finfo(expected.dtype).eps
@@ -375,12 +380,12 @@ def _copied(tensors: dict[str, list[torch.Tensor]]) -> dict[str, list[torch.Tens
 
 
 def _leaves(results: dict[str, list[torch.Tensor]]) -> list[torch.Tensor]:
-    """The results of a kernel, in the order of its outputs."""
+    """Return the results of a kernel, in the order of its outputs."""
     return [item for items in results.values() for item in items]
 
 
 def _memory(tensors: list[torch.Tensor]) -> set[int]:
-    """The addresses of the memory of tensors; empty ones have none."""
+    """Return the addresses of the storage of tensors; empty tensors have none."""
     return {tensor.untyped_storage().data_ptr() for tensor in tensors if tensor.numel()}
 
 

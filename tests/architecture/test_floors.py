@@ -326,7 +326,7 @@ def test_public_names_resolve():
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error():
-    with pytest.raises(AttributeError, match=r"^module 'oarlock' has no attribute 'nothing'; dir\(ol\) lists what there is$"):
+    with pytest.raises(AttributeError, match=r"^module 'oarlock' has no attribute 'nothing'; dir\(ol\) lists all names$"):
         _ = oarlock.nothing
 
 

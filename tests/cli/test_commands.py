@@ -381,7 +381,7 @@ def test_explain_prints_what_an_error_means(prints, refuses):
         page = prints("explain", name)
         assert page.startswith(f"{name}\n\n")
         assert len(page.splitlines()) >= 3
-    assert prints("explain").startswith("Every exception of Oarlock.\n")
+    assert prints("explain").startswith("All exceptions of Oarlock.\n")
     assert refuses("explain", "Shape") == f'ArgumentError: there is no error class "Shape"\n  {", ".join(errors.__all__)}'
 
 

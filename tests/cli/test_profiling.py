@@ -51,7 +51,7 @@ def test_a_script_of_few_steps_ends_by_itself(script, prints, refuses):
     text = prints("profile", script, "--warm-up", 2, "4")
     assert text.startswith("the end\n2 steps of ")
     said = refuses("profile", script, "4")
-    assert said == "ArgumentError: no step was recorded: all steps were part of the warm-up of 5\n  Try: --warm-up 0" + EXPLAIN
+    assert said == "ArgumentError: no steps were recorded: all steps were part of the warm-up of 5\n  Try: --warm-up 0" + EXPLAIN
 
 
 def test_the_model_of_a_script_is_profiled_on_data_and_kept_nowhere(script, prints):
@@ -79,7 +79,7 @@ def test_a_saved_model_and_a_saved_run_are_profiled_with_data_and_without(tmp_pa
             assert role in {event["args"].get("role") for event in events}
     assert [Path(name).read_bytes() for name in ("run.safetensors", "model.safetensors")] == before
     said = refuses("profile", "run.safetensors", "--data", "rows.npz", "--batch-size", 5)
-    assert said == "ArgumentError: this run has a batch size of 4\n  Try: leave out the batch size" + EXPLAIN
+    assert said == "ArgumentError: this run has a batch size of 4\n  Try: omit the batch size" + EXPLAIN
     assert refuses("profile", "none.safetensors") == 'MissingFileError: there is no file "none.safetensors"'
     assert (
         refuses("profile", "run.safetensors", "more") == "ArgumentError: unknown argument 'more'\n  Try: oarlock profile --help" + EXPLAIN
@@ -113,4 +113,4 @@ def test_a_feed_is_made_up_of_what_the_inputs_declare():
         ol.layer.data("words", [], dtype="int64", ragged=1)
     with pytest.raises(ol.ArgumentError) as raised:
         make_feed(program, 5, {})
-    assert raised.value.message == 'nobody can make up the rows of "words", which have lengths of their own'
+    assert raised.value.message == 'there is no synthetic input for "words", which is ragged'

@@ -186,7 +186,7 @@ def test_the_default_program_is_drawn_where_none_is_given():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((3,), "draw: it takes a program, not int"),
+        ((3,), "draw takes a program, not int"),
         ((ol.Program(), -1), "draw: depth is a whole number from 0, not -1"),
     ],
 )

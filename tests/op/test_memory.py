@@ -50,7 +50,7 @@ def _require_memory_as_declared(operator: Operator, arguments: Arguments, traini
     outputs = compute(operator, arguments, training=training)
     found = memory([tensor for items in outputs.values() for tensor in items])
     shared = {slot for slot, items in arguments.tensors.items() if memory(items) & found}
-    assert shared <= set(operator.aliases), f"it gives the memory of {', '.join(sorted(shared))}"
+    assert shared <= set(operator.aliases), f"an output shares the memory of {', '.join(sorted(shared))}"
 
 
 @at_every_use([item for item in OPERATORS if not item.aliases])

@@ -55,7 +55,7 @@ def test_a_chart_says_what_it_cannot_draw():
     chart = Chart("loss", (curve([1.0, NAN, INF]), curve([-1.0, 2.0], run="two")), log=True)
     assert chart.notes == [
         "one, training: 2 of 3 values are not finite, the first nan at step 2",
-        "two, training: 1 of 2 values are not above 0, and have no place on a logarithmic axis",
+        "two, training: 1 of 2 values are not above 0, and cannot be shown on a logarithmic axis",
     ]
     assert Chart("loss", (curve([-1.0, 0.0]),), log=True).notes == ["no value is above 0, so the axis is linear"]
     assert not Chart("loss", (curve([-1.0, 0.0]),), log=True).is_log
@@ -119,7 +119,7 @@ def test_a_few_values_far_out_do_not_press_a_smooth_curve_flat():
 
 @pytest.mark.parametrize("smooth", [-0.1, 1.0, NAN, "0.5", True])
 def test_a_weight_is_from_0_to_less_than_1(smooth):
-    with pytest.raises(ArgumentError, match="smooth is a weight from 0 to less than 1, not "):
+    with pytest.raises(ArgumentError, match="smooth must be from 0 to less than 1, not "):
         require_smooth(smooth)
 
 

@@ -127,14 +127,14 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch, tmp_path):
     with pytest.raises(ArgumentError) as raised:
         PAIR.save(tmp_path / "plot.png")
     assert str(raised.value) == (
-        "PNG is drawn by matplotlib, which is not installed\n"
-        '  Try: pip install "oarlock[plot]"; or a path that ends in .svg, which needs nothing    (oarlock explain ArgumentError)'
+        "writing PNG needs matplotlib, which is not installed\n"
+        '  Try: pip install "oarlock[plot]", or save as .svg, which needs no package    (oarlock explain ArgumentError)'
     )
     assert list(tmp_path.iterdir()) == []
 
 
 def test_another_suffix_is_refused():
-    with pytest.raises(ArgumentError, match=r"^a plot is saved as \.png, \.svg or \.pdf, not as '\.gif'$"):
+    with pytest.raises(ArgumentError, match=r"^a plot can be saved as \.png, \.svg or \.pdf, not as '\.gif'$"):
         PAIR.content(".gif")
 
 

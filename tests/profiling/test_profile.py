@@ -128,7 +128,7 @@ def test_two_profiles_at_once_and_numbers_that_are_none_are_refused():
     with ol.profile() as profile, pytest.raises(ol.ArgumentError) as raised, ol.profile():
         pass
     assert raised.value.message == "what runs is recorded already"
-    assert str(profile) == "no step was recorded"
+    assert str(profile) == "no steps were recorded"
     for options, message in (
         ({"steps": 0}, "steps is a whole number from 1, not 0"),
         ({"warm_up": -1}, "warm_up is a whole number from 0, not -1"),
@@ -138,7 +138,7 @@ def test_two_profiles_at_once_and_numbers_that_are_none_are_refused():
         assert raised.value.message == message
     with pytest.raises(ol.ArgumentError) as raised:
         profile.totals("colour")
-    assert raised.value.message == "times are summed by 'operator', 'line', 'block', not by 'colour'"
+    assert raised.value.message == "totals can be by 'operator', 'line', 'block', not by 'colour'"
     with pytest.raises(ol.ArgumentError) as raised:
         profile.table(top=0)
     assert raised.value.message == "top is a whole number from 1, not 0"
@@ -183,7 +183,7 @@ def test_a_trainer_says_what_its_steps_wait_for(tmp_path):
     assert sum(found.values()) == pytest.approx(profile.seconds, rel=1e-6)
     threads = {event["tid"] for event in events_of(profile)}
     assert threads == {0, 1}
-    assert "beside it, in another thread or process: write checkpoints" in profile.summary()
+    assert "in the background: write checkpoints" in profile.summary()
     assert sum(event["cat"] == "checkpoint" for event in events_of(profile)) == 3
 
 
@@ -193,7 +193,7 @@ def test_the_report_has_the_operators_the_lines_and_what_a_step_waits_for(tmp_pa
         ol.train(small.cost, small_rows(40), batch_size=4, progress=False)
     text = profile.report(top=2)
     assert text.startswith("4 steps of ")
-    for line in ("a step takes time for", "products, convolutions, attention", "operator  ", "line  ", "others", "GFLOP/s"):
+    for line in ("time of a step", "products, convolutions, attention", "operator  ", "line  ", "others", "GFLOP/s"):
         assert line in text
     names = [total.name for total in profile.totals("line")]
     assert any("classifiers.py:" in name for name in names)

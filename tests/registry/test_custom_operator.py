@@ -149,7 +149,7 @@ def test_a_wrong_gradient_of_a_gradient_is_found():
     number, row = r"-?\d+\.\d+", r"\[[-\d., ]+\]"
     message = (
         rf"third_power: GradCheck\(x=\(2, 3\)\): the gradient of its gradients with respect to x is \[{row}, {row}\], "
-        rf"({number}) along \[{row}, {row}\], where differences give ({number})"
+        rf"({number}) along \[{row}, {row}\], but finite differences give ({number})"
     )
     found = re.fullmatch(message, str(error.value))
     assert found, error.value
@@ -167,7 +167,7 @@ def test_a_gradient_that_is_right_for_some_cotangents_alone_is_found():
 
     made = declared(quadrupled, quadrupled_dx, Case(x=[1.0], y=[4.0]))
     check_operator(made)
-    wrong = "the gradient of x is not linear in what arrives: it is wrong where that is large, or zero"
+    wrong = "the gradient of x is not linear in its cotangent: it is wrong if that is large or zero"
     for limit[0] in (100.0, 1.0, 0.0):  # wrong for large ones, and at last for zero
         with pytest.raises(AssertionError) as error:
             check_operator(made)
@@ -224,7 +224,7 @@ def test_a_form_into_that_is_not_its_kernel_is_found(form, message, monkeypatch)
 @pytest.mark.parametrize(
     ("form", "message"),
     [
-        (lambda x: x * 2, r"doubled: its in-place variant for \('x',\) gives other memory"),
+        (lambda x: x * 2, r"doubled: its in-place variant for \('x',\) returns other memory"),
         (lambda x: x.mul_(3), r"doubled: its in-place variant for \('x',\) gives \["),
     ],
 )
@@ -254,7 +254,7 @@ def test_a_form_on_numbers_that_is_not_its_kernel_is_found(monkeypatch):
     monkeypatch.setattr(variants_of(divides), "host", lambda x, y: y % x == 0)
     check_operator(divides)
     monkeypatch.setattr(variants_of(divides), "host", lambda x, y: y % x == 1)
-    with pytest.raises(AssertionError, match="divides: its host function gives False, where the kernel gives True"):
+    with pytest.raises(AssertionError, match="divides: its host function gives False, but the kernel gives True"):
         check_operator(divides)
 
 
@@ -267,7 +267,7 @@ def test_a_number_that_is_not_that_of_the_kernel_is_found(monkeypatch):
     monkeypatch.setattr(variants_of(added_up), "number", lambda x: x.sum().item())
     check_operator(added_up)
     monkeypatch.setattr(variants_of(added_up), "number", lambda x: x.sum().item() + 1)
-    with pytest.raises(AssertionError, match=r"added_up: its number function gives 6\.0, where the kernel gives 5\.0"):
+    with pytest.raises(AssertionError, match=r"added_up: its number function gives 6\.0, but the kernel gives 5\.0"):
         check_operator(added_up)
     monkeypatch.setattr(variants_of(added_up), "number", lambda x: x.zero_().sum().item() + 5)
     with pytest.raises(AssertionError, match="its number function"):
@@ -293,11 +293,11 @@ def test_memory_that_is_shared_without_saying_so_is_found():
     def first_of(x, y):
         return x
 
-    with pytest.raises(AssertionError, match="^first_of: no case gives the memory of y, which aliases names$"):
+    with pytest.raises(AssertionError, match="^first_of: no case shares the memory of y, although aliases declares it$"):
         check_operator(first_of)
-    with pytest.raises(AssertionError, match="same_in_secret: it gives the memory of x, which aliases does not name"):
+    with pytest.raises(AssertionError, match="same_in_secret: an output shares the memory of x, which aliases does not declare"):
         check_operator(same_in_secret)
-    with pytest.raises(AssertionError, match="same_dx: it gives the memory of dy, which aliases does not name"):
+    with pytest.raises(AssertionError, match="same_dx: an output shares the memory of dy, which aliases does not declare"):
         check_operator(same)
 
 

@@ -1,4 +1,4 @@
-"""Drawings of programs, without a library: nested boxes in SVG and HTML."""
+"""Drawings of programs as nested boxes, in SVG and HTML, with only the standard library."""
 
 from oarlock.drawing.program import ProgramDrawing, draw
 

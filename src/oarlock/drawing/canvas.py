@@ -1,4 +1,4 @@
-"""A picture that is drawn: boxes, texts and other shapes, as one SVG."""
+"""An SVG image of boxes, texts and other shapes."""
 
 from oarlock.drawing.escaping import escaped
 from oarlock.drawing.style import css_classes
@@ -6,7 +6,7 @@ from oarlock.drawing.style import css_classes
 __all__ = ["LETTER", "Canvas"]
 
 LETTER = 7.23
-"""The width of a letter of code, in pixels."""
+"""The width of a character of code, in pixels."""
 _SCOPE = ".oarlock-svg"
 _FONTS = (
     f"{_SCOPE} text{{font:12px system-ui,Helvetica,Arial,sans-serif}}"
@@ -16,10 +16,10 @@ _FONTS = (
 
 
 class Canvas:
-    """An SVG of a given width, as high as what was drawn.
+    """An SVG of a given width, whose height adapts to its contents.
 
-    A kind is a color by its name (`COLORS`). Colors follow the reader's scheme, and the page is opaque. The style reaches nothing else in a
-    page that holds the picture.
+    A kind is the name of a color (`COLORS`). Colors follow the reader's scheme, and the background is opaque. The style does not affect
+    the page around the image.
     """
 
     def __init__(self, width: float, title: str):
@@ -27,7 +27,7 @@ class Canvas:
         self.parts: list[str] = []
 
     def box(self, x: float, y: float, width: float, height: float, kind: str, *, outlined: str = "", round: float = 0) -> None:
-        """A rectangle, with a line around it of the kind `outlined`."""
+        """Draw a rectangle, with an outline of the kind `outlined`."""
         classes = f"{kind} {outlined}-line" if outlined else kind
         corners = f' rx="{round:g}"' if round else ""
         self.parts.append(f'<rect class="{classes}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"{corners}/>')
@@ -36,14 +36,14 @@ class Canvas:
     def text(
         self, x: float, y: float, words: str, kind: str = "text", *, code: bool = False, bold: bool = False, end: bool = False
     ) -> None:
-        """A line of text that begins at x, or ends there. Escaped here."""
+        """Draw a line of text that begins at x, or ends there. The text is escaped."""
         if words:
             classes = " ".join([kind, *(["code"] * code), *(["bold"] * bold), *(["end"] * end)])
             self.parts.append(f'<text class="{classes}" x="{x:g}" y="{y:g}">{escaped(words)}</text>')
             self.bottom = max(self.bottom, y + 6)
 
     def svg(self, *, margin: float = 12) -> str:
-        """The picture, with so much below what was drawn."""
+        """Return the image, with a margin below its contents."""
         width, height = round(self.width), round(self.bottom + margin)
         size = f'width="{width}" height="{height}"'
         lines = [

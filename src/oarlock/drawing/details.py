@@ -1,6 +1,6 @@
-"""The texts of a drawing: what is said of an op, a variable or a layer to a reader who points at it.
+"""The texts of tooltips, for ops, variables and layers.
 
-Names, lines and attributes may be a stranger's. `plain` makes each of them one short line of what can be seen; a drawing escapes the rest.
+Names, source lines and attributes are untrusted. `plain` converts each to a short printable line; the drawing escapes the rest.
 """
 
 import math
@@ -17,17 +17,17 @@ from oarlock.ir.var import HeldValue, Var
 __all__ = ["count_text", "describe_layer", "describe_op", "describe_var", "memory_text", "operators_text", "plain", "shorten", "type_of"]
 
 _LONGEST = 160  # characters of a line
-_MOST = 16  # variables of a slot that are listed
+_MOST = 16  # the most variables of a slot to list
 
 
 def plain(text: str, longest: int = _LONGEST) -> str:
-    """`text` as one line of what can be seen, of at most so many characters."""
+    """Return `text` as one printable line of at most `longest` characters."""
     text = visible(text[: longest + 1])
     return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
 def shorten(name: str, longest: int) -> str:
-    """A name with its middle left out, where it is longer than that."""
+    """Return a name without its middle, if it is longer than `longest`."""
     if len(name) <= longest:
         return name
     head = (longest - 3) // 3
@@ -35,12 +35,12 @@ def shorten(name: str, longest: int) -> str:
 
 
 def type_of(var: Var) -> str:
-    """`float32[n, 10]`."""
+    """Return the type of a variable as text, such as `float32[n, 10]`."""
     return plain(var.type_text, 80)
 
 
 def describe_op(op: Op, *, source: bool = True) -> str:
-    """The author's line, if `source` is asked for, the operator, and the variables of its slots with their types; then its attributes."""
+    """Describe an op: its source line (unless `source` is False), operator, variables by slot with their types, and attributes."""
     rows = []
     for mark, slots in (("", op.inputs), ("-> ", op.outputs)):
         for slot, vars in slots.items():
@@ -54,7 +54,7 @@ def describe_op(op: Op, *, source: bool = True) -> str:
 
 
 def describe_var(var: Var, *, source: bool = True) -> str:
-    """The author's line, and the variable with its type; of one that outlives a step, how it starts, and its size in memory."""
+    """Describe a variable: its source line and type; for a persistable one, also its initializer and size in memory."""
     starts = []
     if var.initializer is not None and not isinstance(var.initializer, HeldValue):
         starts = [plain(f"starts as {var.initializer.type}"), *_attributes(var.initializer.attributes)]
@@ -63,7 +63,7 @@ def describe_var(var: Var, *, source: bool = True) -> str:
 
 
 def describe_layer(name: str, ops: Sequence[Op], parameters: Sequence[Var], *, source: bool = True) -> str:
-    """A layer's whole name, the author's line of its first op, its operators and its parameters."""
+    """Describe a layer: its full name, the source line of its first op, its operators and its parameters."""
     located = next((op.location for op in ops if source and op.location is not None), None)
     lines = [*_author(located), plain(name), f"{len(ops)} ops: {operators_text(ops, 12)}"]
     if parameters:
@@ -73,14 +73,14 @@ def describe_layer(name: str, ops: Sequence[Op], parameters: Sequence[Var], *, s
 
 
 def operators_text(ops: Iterable[Op], most: int) -> str:
-    """`linear x4, relu`, the most frequent first."""
+    """Format operators with their counts, such as `linear x4, relu`, the most frequent first."""
     counts = Counter(op.type for op in ops).most_common()
     shown = [plain(type, 40) + (f" \u00d7{count}" if count > 1 else "") for type, count in counts[:most]]
     return ", ".join([*shown, "..."] if len(counts) > most else shown)
 
 
 def elements_of(vars: Iterable[Var]) -> int:
-    """How many numbers variables have, as far as their sizes are numbers."""
+    """Return the number of elements of variables; symbolic sizes are ignored."""
     return sum(math.prod(size for size in var.shape or () if isinstance(size, int)) for var in vars)
 
 
@@ -93,7 +93,7 @@ def count_text(count: int) -> str:
 
 
 def memory_text(count: int) -> str:
-    """Bytes as people say them: 1.5 MiB."""
+    """Format a size in bytes, such as 1.5 MiB."""
     for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if count >= size:
             return f"{count / size:.1f} {unit}"
@@ -121,7 +121,7 @@ def _attributes(attributes: Mapping[str, object]) -> list[str]:
 
 
 def _value_text(value: object) -> str:
-    """An attribute in short: of data their size, of a long list its beginning."""
+    """Format an attribute: bytes as their size, a long list truncated."""
     if isinstance(value, Block):
         return f"block {value.name}"
     if isinstance(value, Var):

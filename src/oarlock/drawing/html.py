@@ -1,4 +1,4 @@
-"""An outline as HTML: nested boxes that fold by `<details>`, without a script."""
+"""An outline as HTML: nested boxes that are collapsible by `<details>`, without a script."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,9 @@ __all__ = ["frames_html"]
 
 
 def frames_html(frames: Sequence[Frame], prefix: str, depths: Sequence[int], folded: frozenset[str] = frozenset()) -> str:
-    """The frames; in each, those more than its number of `depths` deep are closed at first, and so are those whose titles are in `folded`.
+    """Return the frames as HTML. Those nested deeper than their entry of `depths`, or with titles in `folded`, are initially closed.
 
-    `prefix` begins every id, so that several drawings are one page.
+    `prefix` begins every id, so that several drawings fit into one page.
     """
     parts: list[str] = []
     for frame, depth in zip(frames, depths, strict=True):

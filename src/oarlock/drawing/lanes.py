@@ -1,8 +1,8 @@
-"""Lanes: the lines beside the items of a frame that lead from what defines a value to all that read it.
+"""Lanes: the lines next to the items of a frame, from the definition of a value to its readers.
 
-A value has one lane from its definition to its last reader, and values that go the same way share it. An item has its dot where its first
-result begins, so a chain is one straight line. The number of lanes is bounded: a value that finds none free is named and not drawn, and all
-is linear in the number of items.
+A value has one lane from its definition to its last reader; values with the same definition and readers share it. The dot of an item is at
+the lane of its first result, so a chain is a straight line. The number of lanes is bounded: a value without a free lane is named but not
+drawn. The time is linear in the number of items.
 """
 
 import heapq
@@ -13,17 +13,17 @@ from typing import TypeVar
 __all__ = ["ABOVE", "Lanes", "assign_lanes"]
 
 ABOVE = -1
-"""The item that defines a value which comes from outside the frame."""
+"""The number of the defining item for values defined outside the frame."""
 _Value = TypeVar("_Value")
 _MOST = 10  # lanes of a frame
-_FAR = 40  # items; a value that is read so far below leaves lanes to others
+_FAR = 40  # items; values read farther below must leave lanes for others
 
 
 @dataclass
 class Lanes:
-    """The lines beside one item, by the numbers of their lanes: `dot` is where the item's own dot is.
+    """The lines next to an item, as numbers of lanes; `dot` is the lane of the item's dot.
 
-    `through` pass it from top to bottom, `reads` lead from the top to the dot, `writes` from the dot to the bottom.
+    `through` pass the item, `reads` lead from the top to the dot, `writes` from the dot to the bottom.
     """
 
     dot: int = 0
@@ -33,9 +33,9 @@ class Lanes:
 
 
 def assign_lanes(reads: Sequence[Sequence[_Value]], defined: Mapping[_Value, int]) -> tuple[list[Lanes], int]:
-    """The lanes of each item, and how many there are.
+    """Return the lanes of each item, and their number.
 
-    `reads` has the values that each item reads, `defined` the number of the item before it that defines each, ABOVE for those from outside.
+    `reads` are the values that each item reads; `defined` is the number of the earlier item that defines each value, or ABOVE.
     """
     wires = _wires(reads, defined)
     begin: dict[int, list[_Wire]] = {}
@@ -81,7 +81,7 @@ def assign_lanes(reads: Sequence[Sequence[_Value]], defined: Mapping[_Value, int
 
 @dataclass(eq=False)
 class _Wire:
-    """The line of all values that one item defines and the same items read."""
+    """The line of all values with the same definition and readers."""
 
     first: int
     readers: tuple[int, ...]
@@ -92,7 +92,7 @@ class _Wire:
 
 
 def _wires(reads: Sequence[Sequence[_Value]], defined: Mapping[_Value, int]) -> list[_Wire]:
-    """In the order in which values are first read."""
+    """Return the wires, in the order in which their values are first read."""
     readers: dict[_Value, list[int]] = {}
     for number, values in enumerate(reads):
         for value in dict.fromkeys(values):

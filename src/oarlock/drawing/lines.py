@@ -1,4 +1,4 @@
-"""The lines of lanes beside an item, as SVG: the same in a page and in a picture."""
+"""The lines next to an item as SVG, for pages and images."""
 
 from oarlock.drawing.outline import Item
 from oarlock.drawing.style import HEAD, LANES, PITCH
@@ -9,12 +9,12 @@ _MIDDLE = HEAD // 2
 
 
 def gutter_width(lanes: int) -> int:
-    """How wide the lanes of a frame are, in pixels."""
+    """Return the width of the lanes of a frame, in pixels."""
     return lanes * PITCH + 9
 
 
 def lane_lines(item: Item, height: float | None = None) -> str:
-    """The drawing beside an item: its dot, and lines as tall as the item, whose height is 100 % where `height` is None."""
+    """Draw the dot and the lines next to an item, as tall as the item: `height` pixels, or 100 % if it is None."""
     lanes = item.lanes
     bottom = "100%" if height is None else f"{height:g}"
     dot = _x(lanes.dot)
@@ -43,7 +43,7 @@ def _line(lane: int, top: str, bottom: str) -> str:
 
 
 def _dot(item: Item, x: int) -> str:
-    """A triangle for what comes in, a diamond for what goes out, a square for what has frames inside, a ring for what has no parameters."""
+    """Draw a triangle for an input, a diamond for an output, a square for an item with frames, a ring for an op without parameters."""
     if item.kind in ("feed", "input"):
         return f'<path class="ol-dot" d="M{x - 4} {_MIDDLE - 4}h8l-4 8z"/>'
     if item.kind in ("output", "target"):

@@ -1,7 +1,7 @@
-"""A program as a tree of frames and items, which is what drawings of any format show.
+"""A program as a tree of frames and items, which all drawing formats show.
 
-A frame is a box: a section of the main block, a nested block, or the ops of a layer. It has items, one below the other; an item is an op, a
-variable that comes in or goes out, or a layer, and may have frames inside. Linear in the size of the program.
+A frame is a box: a section of the main block, a nested block, or the ops of a layer. It contains items, one below the other. An item is an
+op, an input or output variable, or a layer, and may contain frames. The time is linear in the size of the program.
 """
 
 from collections.abc import Sequence
@@ -31,19 +31,19 @@ __all__ = ["Frame", "Item", "Outline", "Word", "count_ops"]
 
 _NAME = 34  # characters of a name
 _NAMED = 5  # variables that an item names
-_LETTERS = 64  # of the names of an item, about
-_NESTED = 10  # layers in one another
-_LONG = 150  # items of a frame that are not divided
-_SOME = 50  # of those that are
+_LETTERS = 64  # characters of all names of an item, approximately
+_NESTED = 10  # nested layers
+_LONG = 150  # items of a frame before they are grouped
+_SOME = 50  # items of a group
 _FORWARD = ROLES[Role.FORWARD]
 
 Place = tuple["tuple[Frame, int]", ...]
-"""The frames of a block that an item stands in, the outermost first, each with the number of its item."""
+"""The frames of a block that enclose an item, outermost first, each with the number of the item in it."""
 
 
 @dataclass(frozen=True)
 class Word:
-    """A piece of an item's text: its `kind` is "value", "parameter" or "note"; `anchor` is of the item that defines it."""
+    """A word of an item: its text, its `kind` ("value", "parameter" or "note"), and the `anchor` of the item that defines it."""
 
     text: str
     kind: str = "note"
@@ -52,10 +52,10 @@ class Word:
 
 @dataclass(eq=False)
 class Item:
-    """One line: a label, words, and the type of the first result.
+    """A line of a drawing: a label, words, and the type of the first result.
 
-    Its `kind` is "op", "layer", "feed", "input", "output" or "target"; `anchor` is its name in the drawing, and `details` is what a reader
-    sees who points at it. `weighs` says whether it reads parameters.
+    `kind` is "op", "layer", "feed", "input", "output" or "target"; `anchor` is its identifier in the drawing; `details` is the text of its
+    tooltip; `weighs`: it reads parameters.
     """
 
     kind: str
@@ -71,9 +71,9 @@ class Item:
 
 @dataclass(eq=False)
 class Frame:
-    """A box of items. Its `kind` is "section", "block" or "layer", `level` how many frames are around it, and `ops` how many are inside.
+    """A box of items. `kind` is "section", "block" or "layer", `level` the number of enclosing frames, `ops` the number of ops inside.
 
-    `within` is how names in it may begin: with that of a layer.
+    `within` is the prefix of names in a layer.
     """
 
     kind: str
@@ -99,9 +99,10 @@ def count_ops(count: int) -> str:
 
 
 class Outline:
-    """The `frames` of a block: of the main block its sections, of another the block itself. `ops` and `blocks` are how many are in them.
+    """The `frames` of a block: the sections of the main block, or another block itself. `ops` and `blocks` count the contents.
 
-    `anchors` are the names in the drawing of what defines variables, `persistables` what outlives a step; of a nested block, what it reads.
+    `anchors` are the identifiers of the definitions of variables. `persistables` are the persistable variables, for a nested block those
+    that it reads.
     """
 
     def __init__(self, block: Block, *, source: bool = True):
@@ -134,7 +135,7 @@ class Outline:
         return len(self._entered)
 
     def _anchor(self, kind: str) -> str:
-        """A name that nothing else has: of an op, a layer (g), what comes in (l) or goes out (t)."""
+        """Return a unique identifier, for an op (o), a layer (g), an input (l) or an output (t)."""
         self._counts[kind] += 1
         return f"{kind}{self._counts[kind] - 1}"
 
@@ -163,7 +164,7 @@ class Outline:
 
     def _block(self, block: Block, level: int, role: str, title: str) -> Frame:
         frame = Frame("block", title, level, role, len(block.ops))
-        if block not in self._entered:  # once, whoever owns it: a program may not be verified yet
+        if block not in self._entered:  # only once: an unverified program may use a block twice
             self._entered.add(block)
             self._add_inputs(frame, block, "input")
             self._add_ops(frame, block.ops, layer_paths(block.ops), (0, len(block.ops), 0), ())
@@ -189,9 +190,9 @@ class Outline:
         self._connect(var, ((frame, number),))
 
     def _add_ops(self, frame: Frame, ops: Sequence[Op], paths: Sequence[Path], part: tuple[int, int, int], around: Place) -> None:
-        """Add the ops from one number to another, layers of them as one item each; `part` ends with how many parts of names are told.
+        """Add a range of ops, with layers as single items. `part` is the first and last op, and the number of name parts already used.
 
-        Of very many, some in a row are one item too.
+        Very long ranges are grouped.
         """
         first, last, depth = part
         found = list(runs(paths, first, last, depth)) if len(around) < _NESTED else [((), at, at + 1) for at in range(first, last)]
@@ -278,7 +279,7 @@ class Outline:
     # Lines
 
     def _connect(self, var: Var, reader: Place) -> None:
-        """Note that the item at `reader` reads what was defined in the same section or block."""
+        """Record that the item at `reader` reads a variable defined in the same section or block."""
         definer = self._places.get(var)
         if definer is None or definer[0][0] is not reader[0][0]:
             return
@@ -297,7 +298,7 @@ class Outline:
 
 
 def _fitted(words: list[Word]) -> list[Word]:
-    """Words whose names are shorter, where there are many letters in all of them."""
+    """Shorten the names in words if they are too long in total."""
     for longest in (26, 18):
         if sum(len(word.text) + 1 for word in words) > _LETTERS:
             words = [replace(word, text=shorten(word.text, longest)) for word in words]
@@ -305,7 +306,7 @@ def _fitted(words: list[Word]) -> list[Word]:
 
 
 def _result(op: Op) -> str:
-    """The type of the first result, and how many others there are."""
+    """Return the type of the first result, and the number of others."""
     writes = op.writes
     if not writes:
         return ""
@@ -313,7 +314,7 @@ def _result(op: Op) -> str:
 
 
 def _name(var: Var, within: str = "") -> str:
-    """The name of a variable; in a layer, without the layer's own, which ends with a dot."""
+    """Return the name of a variable, in a layer without the prefix `within` of the layer, which ends with a dot."""
     return _short(f"\u2026{var.name.removeprefix(within)}" if within and var.name.startswith(within) else var.name)
 
 

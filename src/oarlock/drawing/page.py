@@ -1,4 +1,4 @@
-"""A part of a page as a whole page, which runs no script but ours and asks no network."""
+"""A whole page around a part of one, with a content security policy."""
 
 import base64
 import hashlib
@@ -14,7 +14,7 @@ _STYLE = css_variables("body") + "body{margin:0;padding:16px 20px 220px;backgrou
 
 
 def page(title: str, content: str) -> str:
-    """An HTML page. Browsers hold it to its policy: no address is opened, and no script runs but the one with the digest that it names."""
+    """Return an HTML page. Its policy allows no requests, and no script except the one with the given digest."""
     digest = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
     return (

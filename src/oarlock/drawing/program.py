@@ -18,28 +18,29 @@ from oarlock.ir.block import Block
 from oarlock.ir.block_stack import default_program
 from oarlock.ir.location import here
 from oarlock.ir.program import Program
+from oarlock.registry.range_check import require_count
 
 __all__ = ["ProgramDrawing", "draw"]
 
 _STYLE = (Path(__file__).parent / "program.css").read_text(encoding="utf-8")
-_SEEN = 60  # items of a section that are open at first in a page, about
-_DRAWN = 150  # in a picture
-_NOTEBOOK = 5_000  # ops of a program that a notebook holds as HTML
+_SEEN = 60  # items of a section initially visible in a page, approximately
+_DRAWN = 150  # items of a section visible in an image
+_NOTEBOOK = 5_000  # the most ops to show as HTML in a notebook
 _DEEPEST = 12
-_FOLDED = ("backward", "update", "keep", "count", "commit")  # sections that are closed at first
+_FOLDED = ("backward", "update", "keep", "count", "commit")  # sections that are initially closed
 _LEGEND = (
-    '<span class="ol-legend">\u25bc comes in \u2002\u25cb op \u2002\u25cf with parameters \u2002'
-    "\u25a0 layer, or op with blocks \u2002\u25c6 goes out</span>"
+    '<span class="ol-legend">\u25bc input \u2002\u25cb op \u2002\u25cf with parameters \u2002'
+    "\u25a0 layer, or op with blocks \u2002\u25c6 output</span>"
 )
 
 
 @dataclass(frozen=True, eq=False)
 class ProgramDrawing:
-    """A drawn program. A notebook shows it.
+    """A drawing of a program, which notebooks display.
 
-    `svg` is a picture; `html` an element with its style, which stands in any page, folds, and needs no script; `page` is a whole page,
-    one file that needs no other. `depth` is how many layers and blocks in one another are open at first, which a picture leaves so; None
-    where the size of the program says it.
+    `svg` is an image; `html` an element with its style, for any page, which is collapsible without a script; `page` a self-contained page.
+    `depth` is the number of nested layers and blocks that are initially open, fixed in an image; None chooses it by the size of the
+    program.
     """
 
     outline: Outline
@@ -64,7 +65,7 @@ class ProgramDrawing:
         return page(self._title(), self.html)
 
     def _repr_html_(self) -> str | None:
-        """The HTML; None of a program so large that a notebook had better show its picture, which is folded."""
+        """Return the HTML, or None for a large program, for which a notebook shows the image."""
         return self.html if self.outline.ops <= _NOTEBOOK else None
 
     def _repr_svg_(self) -> str:
@@ -72,12 +73,12 @@ class ProgramDrawing:
 
     @cached_property
     def _prefix(self) -> str:
-        """The beginning of the ids of this program in a page, so that those of another differ."""
+        """The prefix of the ids of this program in a page, which differs between programs."""
         texts = "\n".join(item.details for frame in self.outline.frames for item in frame.items)
         return f"{zlib.crc32(texts.encode(errors='replace')):08x}-"
 
     def _depths(self, most: int) -> list[int]:
-        """How many frames in one another are open in each section: as given, or as many as leave about `most` items to be seen."""
+        """Return the number of nested frames to open in each section: `depth`, or as many as show about `most` items."""
         if self.depth is not None:
             return [self.depth] * len(self.outline.frames)
         return [max(depth for depth in range(_DEEPEST) if not depth or _seen(frame, depth) <= most) for frame in self.outline.frames]
@@ -100,7 +101,7 @@ class ProgramDrawing:
         return f'<div class="ol-header"><b>{escaped(name)}</b><span>{escaped(rest)}</span>{_LEGEND}</div>'
 
     def _parameters(self) -> str:
-        """A table of what outlives a step."""
+        """Return a table of the persistable variables."""
         if not self.outline.persistables:
             return ""
         rows = []
@@ -116,18 +117,18 @@ class ProgramDrawing:
 
 
 def _seen(frame: Frame, depth: int) -> int:
-    """How many items are seen where so many frames in one another are open."""
+    """Return the number of visible items if `depth` nested frames are open."""
     if frame.level > depth:
         return 0
     return len(frame.items) + sum(_seen(inner, depth) for item in frame.items for inner in item.frames)
 
 
 def draw(program: Program | Block | None = None, *, depth: int | None = None, source: bool = True) -> ProgramDrawing:
-    """Draw a program, or one of its blocks, as nested boxes: each line an op, with lines from what defines a value to what reads it.
+    """Draw a program, or one of its blocks, as nested boxes: each line is an op, with lines from the definition of a value to its readers.
 
-    Forward, backward and update ops are apart; loops, branches and layers are boxes inside. The author's line, all types and attributes are
-    shown of what a reader points at; not the lines where `source` is False. At most `depth` layers and blocks in one another are open at
-    first. The default program is taken where none is given. Raises ArgumentError.
+    Forward, backward and update ops are separate sections; loops, branches and layers are nested boxes. Tooltips show source lines (unless
+    `source` is False), types and attributes. `depth` limits the number of nested layers and blocks that are initially open. The default is
+    the default program. Raises ArgumentError.
 
         drawing = ol.draw(program)
         Path("program.svg").write_text(drawing.svg, encoding="utf-8")
@@ -135,8 +136,8 @@ def draw(program: Program | Block | None = None, *, depth: int | None = None, so
     """
     block = default_program().main if program is None else program.main if isinstance(program, Program) else program
     if not isinstance(block, Block):
-        raise ArgumentError(f"draw: it takes a program, not {type(program).__name__}", location=here(), hint="ol.draw(model.program)")
-    if depth is not None and (not isinstance(depth, int) or depth < 0):
-        raise ArgumentError(f"draw: depth is a whole number from 0, not {depth!r:.60}", location=here())
+        raise ArgumentError(f"draw takes a program, not {type(program).__name__}", location=here(), hint="ol.draw(model.program)")
+    if depth is not None:
+        require_count("draw: depth", depth, least=0)
     with collection_paused():
         return ProgramDrawing(Outline(block, source=source), depth)

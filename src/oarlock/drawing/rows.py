@@ -1,4 +1,4 @@
-"""Rows of different lengths as a picture: a line of boxes each."""
+"""Rows of different lengths as an image, with a line of boxes each."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ _HEIGHT = 22
 
 
 def draw_rows(title: str, rows: Sequence[tuple[str, Sequence[str], int]], more: int) -> Canvas:
-    """Rows, each a label, the texts of its first elements, and how many others it has; `more` rows are not drawn."""
+    """Draw rows, each a label, the texts of its first elements, and the number of further ones. `more` rows are not drawn."""
     wide = max([2, *(len(text) for _, texts, _ in rows for text in texts)]) * LETTER + 10
     left = 16 + (max([1, *(len(label) for label, _, _ in rows)]) + 1) * LETTER
     longest = max([0, *(len(texts) * (wide + 2) + (80 if others else 0) for _, texts, others in rows)])

@@ -1,8 +1,8 @@
-"""Colors and sizes that all drawings share, and the style sheets made of them."""
+"""The colors and sizes of drawings, and style sheets made from them."""
 
 __all__ = ["COLORS", "HEAD", "LANES", "PITCH", "css_classes", "css_variables"]
 
-COLORS = {  # by class: on a light page, on a dark one
+COLORS = {  # by class: for light and for dark backgrounds
     "page": ("#ffffff", "#0d1117"),
     "outer": ("#f6f8fa", "#161b22"),
     "inner": ("#ddf4ff", "#0c2d4d"),
@@ -21,22 +21,22 @@ COLORS = {  # by class: on a light page, on a dark one
     "measure": ("#8250df", "#ab7df8"),
 }
 LANES = ("#4c8dff", "#e3855a", "#3fa66b", "#b07cd8", "#c9a227", "#4bb3b8", "#d8709a", "#8c959f", "#7a8cff", "#9aa83a")
-"""The colors of lanes, which are seen on a light page and on a dark one."""
+"""The colors of lanes, visible on light and dark backgrounds."""
 HEAD = 24
 """The height of an item's line, in pixels."""
 PITCH = 11
-"""From a lane to the next."""
+"""The distance between lanes, in pixels."""
 
 
 def css_variables(scope: str) -> str:
-    """The colors as variables of the elements that `scope` selects, by the reader's scheme; and the lanes."""
+    """Return the colors as CSS variables of the elements that `scope` selects, by the reader's scheme; and the lanes."""
     light, dark = ("".join(f"--{name}:{pair[number]};" for name, pair in COLORS.items()) for number in (0, 1))
     scheme = f"{scope}{{color-scheme:light dark;{light}}}@media (prefers-color-scheme:dark){{{scope}{{{dark}}}}}"
     return scheme + _lanes(scope)
 
 
 def css_classes(scope: str) -> str:
-    """The colors as classes, `note` of what is filled and `note-line` of what is outlined, inside of `scope`; and the lanes."""
+    """Return the colors as CSS classes inside `scope`, such as `note` for filled and `note-line` for outlined elements; and the lanes."""
     light, dark = (
         "".join(f"{scope} .{name}{{fill:{pair[number]}}}{scope} .{name}-line{{stroke:{pair[number]}}}" for name, pair in COLORS.items())
         for number in (0, 1)

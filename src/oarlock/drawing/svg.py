@@ -1,4 +1,4 @@
-"""An outline as one picture: the boxes of a page, laid out by ourselves."""
+"""An outline as an SVG image, with its own layout."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -11,15 +11,15 @@ from oarlock.drawing.style import HEAD
 
 __all__ = ["FrameBox", "draw_frames"]
 
-_INSET = 8  # of a box, from the one around it
+_INSET = 8  # from a box to the enclosing one
 _TITLE = 26
 _GAP = 6  # below a box
-_LABEL = 22  # letters of a label's column at most
-_WORDS = 84  # letters of the words of an item, at most
+_LABEL = 22  # the most characters of the label column
+_WORDS = 84  # the most characters of the words of an item
 
 
 def draw_frames(frames: Sequence[Frame], title: str, depths: Sequence[int]) -> Canvas:
-    """The frames one below the other, below a title; in each, those more than its number of `depths` deep are closed."""
+    """Draw frames below each other and below a title. In each, frames nested deeper than its entry of `depths` are closed."""
     boxes = [FrameBox(frame, depth) for frame, depth in zip(frames, depths, strict=True)]
     canvas = Canvas(max([box.width for box in boxes] + [480, len(title) * LETTER]) + 32, title)
     canvas.text(16, 24, title, bold=True)
@@ -31,7 +31,7 @@ def draw_frames(frames: Sequence[Frame], title: str, depths: Sequence[int]) -> C
 
 
 class FrameBox:
-    """A frame as a box of a width and a height, which is painted anywhere. `tops` are where its items begin, from its own top."""
+    """A frame as a box of known width and height. `tops` are the offsets of its items from its own top."""
 
     def __init__(self, frame: Frame, depth: int):
         self.frame = frame
@@ -93,7 +93,7 @@ class FrameBox:
 
 
 def _cut(words: Sequence[Word]) -> list[Word]:
-    """As many words as there is place for."""
+    """Return as many words as fit."""
     shown: list[Word] = []
     length = 0
     for word in words:

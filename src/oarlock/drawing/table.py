@@ -1,4 +1,4 @@
-"""A table as HTML, for notebooks and pages."""
+"""Tables as HTML, for notebooks and pages."""
 
 from collections.abc import Collection, Iterable, Sequence
 
@@ -19,7 +19,7 @@ _STYLE = css_variables(".oarlock-table") + (
 
 
 def table_html(titles: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Collection[int] = (), note: str = "") -> str:
-    """A table of texts below their titles; the columns in `numbers` stand at the right. A note stands below. It needs no script."""
+    """Return a table of texts below their titles, with a note below. The columns in `numbers` are right-aligned. It needs no script."""
 
     def line(tag: str, cells: Sequence[str]) -> str:
         aligned = (' class="number"' if column in numbers else "" for column in range(len(cells)))

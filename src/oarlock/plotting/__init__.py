@@ -1,4 +1,4 @@
-"""Curves of runs: in a terminal, as SVG, as PNG."""
+"""Curves of runs, drawn in a terminal, as SVG, PNG or PDF."""
 
 from oarlock.plotting.chart import Chart, Curve
 from oarlock.plotting.plot import Plot

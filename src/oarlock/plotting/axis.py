@@ -1,4 +1,4 @@
-"""An axis: its range, where a value is on it, and its ticks."""
+"""Axes: a range, the positions of values on it, and its ticks."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ __all__ = ["Axis", "format_number"]
 
 @dataclass(frozen=True)
 class Axis:
-    """A range from `low` to `high`, which is greater; both are above 0 where it is logarithmic."""
+    """A range from `low` to `high`, which is greater than `low`. Both are above 0 on a logarithmic axis."""
 
     low: float
     high: float
@@ -19,7 +19,7 @@ class Axis:
 
     @classmethod
     def around(cls, values: Sequence[numpy.ndarray], *, log: bool = False, margin: float = 0.05) -> "Axis":
-        """The range of all `values`, which are finite, and a `margin` of it on both sides; around a single one, or none, some range."""
+        """Return an axis for the range of all `values`, which must be finite, with a `margin` on both sides. It is never empty."""
         every = numpy.concatenate([numpy.empty(0), *values])
         every = every[every > 0] if log else every
         if not len(every):
@@ -35,18 +35,18 @@ class Axis:
         return cls(10.0**low, 10.0**high, True) if log else cls(low, high)
 
     def shows(self, values: numpy.ndarray) -> numpy.ndarray:
-        """Which finite `values` have a place on it: bool[n]."""
+        """Return which finite `values` can be shown on the axis: bool[n]."""
         return values > 0 if self.log else numpy.ones(len(values), bool)
 
     def place(self, values: numpy.ndarray) -> numpy.ndarray:
-        """Where `values` are, 0 for the low end and 1 for the high one: float64[n]. Those that are outside are at an end."""
+        """Return the positions of `values` from 0 (low end) to 1 (high end): float64[n]. Values outside the range are clipped."""
         low, high = self.low, self.high
         if self.log:
             values, low, high = numpy.log10(values), math.log10(low), math.log10(high)
         return numpy.clip((values - low) / (high - low), 0.0, 1.0)
 
     def ticks(self, count: int) -> list[tuple[float, str]]:
-        """About `count` round values in the range, with their texts; one at least, where the range has a round value."""
+        """Return about `count` round values in the range with their labels; at least one, if the range has a round value."""
         return self._log_ticks(count) if self.log else self._linear_ticks(count)
 
     def _linear_ticks(self, count: int) -> list[tuple[float, str]]:
@@ -60,7 +60,7 @@ class Axis:
     def _log_ticks(self, count: int) -> list[tuple[float, str]]:
         low, high = math.log10(self.low), math.log10(self.high)
         decades = range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1)
-        if len(decades) < 2:  # within a decade or so
+        if len(decades) < 2:  # less than about a decade
             factors = [(1, 2, 5), (1, 2, 3, 4, 5, 6, 7, 8, 9)][high - low < 0.5]
             values = [factor * 10.0**decade for decade in range(math.floor(low), math.ceil(high) + 1) for factor in factors]
             values = [value for value in values if self.low * 0.999 <= value <= self.high * 1.001]
@@ -73,7 +73,7 @@ class Axis:
 
 
 def format_number(value: float) -> str:
-    """A number in four digits or so: 0.1234, 12,345, 1.2e-05, nan."""
+    """Format a number with about four digits: 0.1234, 12,345, 1.2e-05, nan."""
     if not math.isfinite(value) or value == 0:
         return f"{value:g}"
     if abs(value) >= 1e6 or abs(value) < 1e-4:
@@ -84,7 +84,7 @@ def format_number(value: float) -> str:
 
 
 def _tick(value: float, step: float) -> str:
-    """A tick with the digits that its distance to the next one needs."""
+    """Format a tick with enough digits to distinguish it from the next one."""
     if value == 0:
         return "0"
     if abs(value) >= 1e6 or step < 1e-5:

@@ -1,4 +1,4 @@
-"""A chart of one metric: its curves, as they are drawn, and what is said below them."""
+"""Charts of one metric: its curves, smoothed and thinned for drawing, and notes below them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from oarlock.plotting.axis import Axis
 
 __all__ = ["Chart", "Curve", "drawn_in", "joined", "require_smooth"]
 
-_LARGEST = 1e150  # of what is drawn: differences of larger numbers are infinite
-_POINTS = 800  # of a curve: more than the pixels that a chart has across
+_LARGEST = 1e150  # the largest value to draw: differences of larger ones are infinite
+_POINTS = 800  # the most points of a curve: more than a chart is wide, in pixels
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The values of a metric, float64[n], at its steps, float64[n], in order; of a run, and of a `part` of its data."""
+    """The values of a metric, float64[n], at increasing steps, float64[n], of a run and a `part` of its data."""
 
     run: str
     part: str
@@ -26,12 +26,13 @@ class Curve:
 
     @property
     def is_finite(self) -> numpy.ndarray:
-        """Which values can be drawn: bool[n]."""
-        return numpy.abs(self.values) < _LARGEST  # of NaN too
+        """A mask of the values that can be drawn: bool[n]."""
+        return numpy.abs(self.values) < _LARGEST  # false for NaN too
 
     def smoothed(self, weight: float) -> "Curve":
-        """The curve with its values averaged, each with those before, whose weights fall by `weight` a step; as if there were none before
-        the first. What is no number stays so, and has no part in the others. Validation, of few points, stays as it is.
+        """Return the curve as an exponential moving average with decay `weight`, corrected for the missing history at the start.
+
+        Non-finite values are unchanged, and do not affect others. Validation curves, which have few points, are returned unchanged.
         """
         if not weight or self.part != "training":
             return self
@@ -43,7 +44,7 @@ class Curve:
         return Curve(self.run, self.part, self.steps, numpy.where(self.is_finite, values, self.values))
 
     def thinned(self, points: int = _POINTS) -> "Curve":
-        """At most about so many of its points: the least and the greatest value of each piece, so that no peak is lost, and the gaps."""
+        """Return a curve of about `points` points: the minimum and maximum of each piece, so that no peak is lost, and the gaps."""
         if len(self.steps) <= points:
             return self
         kept: list[int] = []
@@ -58,7 +59,7 @@ class Curve:
         return Curve(self.run, self.part, self.steps[chosen], self.values[chosen])
 
     def pieces(self, axis: Axis) -> list[tuple[numpy.ndarray, numpy.ndarray]]:
-        """Steps and values of each piece without a gap, of what `axis` can show."""
+        """Return the steps and values of each piece without gaps, limited to values that `axis` can show."""
         shown = numpy.flatnonzero(self.is_finite & axis.shows(self.values))
         cuts = numpy.flatnonzero(numpy.diff(shown) > 1) + 1
         return [(self.steps[piece], self.values[piece]) for piece in numpy.split(shown, cuts) if len(piece)]
@@ -66,7 +67,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Chart:
-    """The curves of one metric. `log` asks for a logarithmic axis, `smooth` for averages of what was measured step by step."""
+    """The curves of one metric. `log` requests a logarithmic value axis, `smooth` the smoothing of training curves."""
 
     label: str
     curves: tuple[Curve, ...]
@@ -75,35 +76,35 @@ class Chart:
 
     @property
     def is_log(self) -> bool:
-        """Whether the axis is logarithmic: something is above 0."""
+        """Whether the value axis is logarithmic, which needs a value above 0."""
         return self.log and any((curve.values[curve.is_finite] > 0).any() for curve in self.curves)
 
     @cached_property
     def lines(self) -> list[Curve]:
-        """The curves as they are drawn."""
+        """The curves to draw."""
         return [curve.smoothed(self.smooth).thinned() for curve in self.curves]
 
     @cached_property
     def behind(self) -> list[Curve | None]:
-        """The measurements behind each of `lines`, where that is smoothed."""
+        """The unsmoothed curve to draw behind each of `lines`, None for lines without smoothing."""
         smooths = [bool(self.smooth) and curve.part == "training" and len(curve.steps) > 1 for curve in self.curves]
         return [curve.thinned() if smooth else None for curve, smooth in zip(self.curves, smooths, strict=True)]
 
     @cached_property
     def steps(self) -> Axis:
-        """The axis of the steps."""
+        """The step axis."""
         return Axis.around([curve.steps for curve in self.curves], margin=0.0)
 
     @cached_property
     def values(self) -> Axis:
-        """The axis of the values: of the smooth lines, and of nearly all that is behind them."""
+        """The value axis. It covers the smoothed lines, and all but the outliers of the curves behind them."""
         found = [curve.values[curve.is_finite] for curve in self.lines]
         found += [_without_tails(curve.values[curve.is_finite]) for curve in self.behind if curve is not None]
         return Axis.around(found, log=self.is_log)
 
     @property
     def notes(self) -> list[str]:
-        """Sentences about what the chart cannot show."""
+        """Sentences about values that the chart cannot show."""
         notes = []
         for curve in self.curves:
             missing = numpy.flatnonzero(~curve.is_finite)
@@ -114,30 +115,30 @@ class Chart:
                 notes.append(f"{name}: {count} not finite, the first {value:g} at step {curve.steps[missing[0]]:.0f}")
             below = int((curve.values[curve.is_finite] <= 0).sum()) if self.is_log else 0
             if below:
-                notes.append(f"{name}: {below} of {len(curve.values)} values are not above 0, and have no place on a logarithmic axis")
+                notes.append(f"{name}: {below} of {len(curve.values)} values are not above 0, and cannot be shown on a logarithmic axis")
         if self.log and not self.is_log:
             notes.append("no value is above 0, so the axis is linear")
         return notes
 
 
 def require_smooth(smooth: float) -> float:
-    """`smooth` as a weight from 0 to less than 1. Raises ArgumentError."""
+    """Return `smooth` as a float from 0 to less than 1. Raises ArgumentError."""
     if isinstance(smooth, bool) or not isinstance(smooth, int | float) or not 0 <= smooth < 1:
-        raise ArgumentError(f"smooth is a weight from 0 to less than 1, not {smooth!r:.60}", hint="0.9 averages over about ten steps")
+        raise ArgumentError(f"smooth must be from 0 to less than 1, not {smooth!r:.60}", hint="use 0.9 to average over about ten steps")
     return float(smooth)
 
 
 def _without_tails(values: numpy.ndarray) -> numpy.ndarray:
-    """Nearly all of `values`: a few that lie far out would press all others together."""
+    """Return `values` without outliers, which would compress all others: the range from the 1st to the 99th percentile."""
     return values if len(values) < 20 else numpy.percentile(values, [1, 99])
 
 
 def drawn_in(charts: Sequence[Chart]) -> list[tuple[str, str]]:
-    """The run and the part of each curve, once."""
+    """Return the distinct runs and parts of the curves."""
     return list(dict.fromkeys((curve.run, curve.part) for chart in charts for curve in chart.curves))
 
 
 def joined(charts: Sequence[Chart]) -> tuple[list[str], list[str]]:
-    """The runs and the parts in all `charts`, in the order in which they appear."""
+    """Return the runs and the parts in all `charts`, in order of appearance."""
     curves = [curve for chart in charts for curve in chart.curves]
     return list(dict.fromkeys(curve.run for curve in curves)), list(dict.fromkeys(curve.part for curve in curves))

@@ -1,4 +1,4 @@
-"""Charts by matplotlib, for PNG and PDF: drawn without a display, and without the settings and state that pyplot keeps."""
+"""Charts as PNG and PDF with matplotlib, without a display or the global state of pyplot."""
 
 import io
 import warnings
@@ -13,18 +13,18 @@ __all__ = ["draw_image"]
 
 
 def draw_image(charts: Sequence[Chart], kind: str) -> bytes:
-    """The charts, two abreast, as a file of this `kind`, "png" or "pdf". Raises ArgumentError where matplotlib is missing."""
+    """Draw the charts in two columns as a file of this `kind`, "png" or "pdf". Raises ArgumentError if matplotlib is not installed."""
     try:
         from matplotlib import rc_context
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        hint = 'pip install "oarlock[plot]"; or a path that ends in .svg, which needs nothing'
-        raise ArgumentError(f"{kind.upper()} is drawn by matplotlib, which is not installed", hint=hint) from None
+        hint = 'pip install "oarlock[plot]", or save as .svg, which needs no package'
+        raise ArgumentError(f"writing {kind.upper()} needs matplotlib, which is not installed", hint=hint) from None
     across = min(2, max(1, len(charts)))
     down = -(-len(charts) // across)
     with rc_context({"text.usetex": False, "axes.formatter.useoffset": False, "font.size": 9.0}), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of letters that its font lacks, which are drawn as boxes
+        warnings.simplefilter("ignore")  # about missing glyphs, which are drawn as boxes
         figure = Figure(figsize=(6.4 * across, 3.6 * down + 0.3), dpi=140, layout="constrained", facecolor="white")
         FigureCanvasAgg(figure)
         every = figure.subplots(down, across, squeeze=False).flatten().tolist()
@@ -72,8 +72,8 @@ def _draw(axes: Any, chart: Chart, looks: dict) -> None:
         axes.spines[side].set_visible(False)
     axes.spines["bottom"].set_color("#c8ced4")
     if chart.notes:
-        said = "\n".join(visible(note)[:110] for note in chart.notes)
-        axes.text(0.0, -0.2, said, transform=axes.transAxes, fontsize=7.5, color="#b45a8c", va="top", parse_math=False)
+        notes = "\n".join(visible(note)[:110] for note in chart.notes)
+        axes.text(0.0, -0.2, notes, transform=axes.transAxes, fontsize=7.5, color="#b45a8c", va="top", parse_math=False)
 
 
 def _legend(figure: Any, charts: Sequence[Chart]) -> None:
@@ -86,7 +86,7 @@ def _legend(figure: Any, charts: Sequence[Chart]) -> None:
         for look, mark in zip(looks, marks, strict=True)
     ]
     legend = figure.legend(lines, ["?"] * len(lines), loc="outside upper left", ncols=4, frameon=False)
-    for text, look in zip(legend.get_texts(), looks, strict=True):  # given now: a name that begins with _ would have no entry
+    for text, look in zip(legend.get_texts(), looks, strict=True):  # set here, because matplotlib omits labels that begin with _
         text.set_parse_math(False)
         text.set_text(visible(look.name)[:60])
 

@@ -1,4 +1,4 @@
-"""Colors that are told apart whatever colors a reader sees (Okabe and Ito, 2008), for light and for dark backgrounds."""
+"""Colors that color-blind readers can distinguish (Okabe and Ito, 2008), for light and dark backgrounds."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ __all__ = ["Look", "Tone", "legend_of", "looks_of", "tone_of"]
 
 
 class Tone(NamedTuple):
-    """How a line looks: a color on light and one on dark, one on either, and the lengths of dashes and gaps, empty for a whole line."""
+    """The style of a line: colors for light, dark and unknown backgrounds, and the lengths of dashes and gaps, empty for a solid line."""
 
     number: int
     light: str
@@ -28,13 +28,13 @@ _DASHES: tuple[tuple[int, ...], ...] = ((), (6, 3), (2, 3), (8, 3, 2, 3))
 
 
 def tone_of(number: int) -> Tone:
-    """The tone of curve `number`, from 0: a color each, and dashes from where there are no more colors."""
+    """Return the tone of curve `number`, counted from 0: a distinct color, or a distinct dash pattern after the last color."""
     light, dark, either = _COLORS[number % len(_COLORS)]
     return Tone(number % len(_COLORS), light, dark, either, _DASHES[number // len(_COLORS) % len(_DASHES)])
 
 
 class Look(NamedTuple):
-    """How a curve is drawn: its tone, whether its points are marked, and its name in the legend."""
+    """The look of a curve: its tone, whether its points are marked, and its name in the legend."""
 
     tone: Tone
     is_marked: bool
@@ -42,8 +42,9 @@ class Look(NamedTuple):
 
 
 def looks_of(runs: Sequence[str], parts: Sequence[str]) -> dict[tuple[str, str], Look]:
-    """The looks of the curves of `runs` and `parts`: a color for each part of a single run, or else for each run, with dashes and marks
-    for what is not training.
+    """Return the looks of the curves of `runs` and `parts`.
+
+    For a single run, each part has a color; otherwise each run has a color, and parts other than training have dashes and marks.
     """
     found = {}
     for row, run in enumerate(runs):
@@ -60,8 +61,9 @@ def looks_of(runs: Sequence[str], parts: Sequence[str]) -> dict[tuple[str, str],
 
 
 def legend_of(drawn: Sequence[tuple[str, str]]) -> list[Look]:
-    """The entries of the legend of curves, each by its run and its part: the parts of a single run, or else one entry for each run, and one
-    for each part that is not training.
+    """Return the entries of the legend for curves given by run and part.
+
+    They are the parts of a single run; otherwise an entry per run, and one per part other than training.
     """
     runs, parts = list(dict.fromkeys(run for run, _ in drawn)), list(dict.fromkeys(part for _, part in drawn))
     looks = looks_of(runs, parts)

@@ -1,4 +1,4 @@
-"""`Plot`: the charts of one or several runs."""
+"""`Plot`: the charts of runs."""
 
 import os
 from dataclasses import dataclass
@@ -20,28 +20,28 @@ _IMAGES = ("png", "pdf")
 
 @dataclass(frozen=True, repr=False)
 class Plot:
-    """Charts, one for each metric. `print` shows them as text, a notebook as SVG, and `save` writes a file."""
+    """Charts, one per metric. They print as text, display as SVG in a notebook, and `save` writes a file."""
 
     charts: tuple[Chart, ...]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the charts to a `.svg`, or to a `.png` or `.pdf` by matplotlib, the extra `plot`.
+        """Write the charts to a `.svg` file or, with matplotlib (the extra `plot`), to a `.png` or `.pdf` file.
 
-        Raises ArgumentError for another suffix, or where matplotlib is missing; MissingFileError and WriteError as every writing does.
+        Raises ArgumentError for another suffix or if matplotlib is not installed, MissingFileError or WriteError.
         """
         write_file(path, self.content(Path(path).suffix))
 
     def content(self, suffix: str) -> bytes:
-        """The content of a file with this suffix: `.svg`, `.png` or `.pdf`. Raises ArgumentError."""
+        """Return the content of a file with this suffix: `.svg`, `.png` or `.pdf`. Raises ArgumentError."""
         kind = suffix.lower().removeprefix(".")
         if kind == "svg":
             return self._repr_svg_().encode()
         if kind not in _IMAGES:
-            raise ArgumentError(f"a plot is saved as .png, .svg or .pdf, not as {suffix!r:.20}")
+            raise ArgumentError(f"a plot can be saved as .png, .svg or .pdf, not as {suffix!r:.20}")
         return draw_image(self.charts, kind)
 
     def show(self, console: Console | None = None, *, height: int = 12) -> None:
-        """Print the charts in the width of a terminal, in its colors if it has some."""
+        """Print the charts in the width of the terminal, in color if it has colors."""
         console = console or Console()
         colors = console.color_system is not None and not console.no_color
         narrow = console.options.ascii_only

@@ -1,4 +1,4 @@
-"""Charts as SVG: one by one, for a page that has STYLE, or together as a picture of its own."""
+"""Charts as SVG: individually, for a page that includes STYLE, or together as a standalone image."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ __all__ = ["HEIGHT", "STYLE", "WIDTH", "draw_chart", "draw_legend", "draw_pictur
 
 WIDTH, HEIGHT = 480, 270
 _TOP, _RIGHT, _BOTTOM = 34, 16, 40
-_CHARACTER = 6.6  # of a tick, in units of the picture
+_CHARACTER = 6.6  # the width of a character of a tick, in SVG units
 
 _LIGHT = {"page": "#ffffff", "ink": "#1f2328", "faint": "#59636e", "grid": "#e4e8ec"}
 _DARK = {"page": "#0d1117", "ink": "#e6edf3", "faint": "#9198a1", "grid": "#2a313a"}
@@ -46,7 +46,7 @@ STYLE = f"""
 
 
 def draw_picture(charts: Sequence[Chart]) -> str:
-    """An SVG of its own: a legend, then the charts, two abreast."""
+    """Draw a standalone SVG: a legend, then the charts in two columns."""
     looks = looks_of(*joined(charts))
     across = min(2, max(1, len(charts)))
     legend, legend_height = draw_legend(charts, across * WIDTH)
@@ -66,7 +66,7 @@ def draw_picture(charts: Sequence[Chart]) -> str:
 
 
 def draw_chart(chart: Chart, looks: Mapping[tuple[str, str], Look]) -> str:
-    """One chart, for a page with STYLE. Its `data-chart` is what a script needs to tell the values under a pointer."""
+    """Draw a chart for a page that includes STYLE. Its `data-chart` lets a script show the values at the mouse pointer."""
     curves = [
         {
             "name": visible(looks[curve.run, curve.part].name),
@@ -78,14 +78,14 @@ def draw_chart(chart: Chart, looks: Mapping[tuple[str, str], Look]) -> str:
         for curve in chart.lines
     ]
     left = _left(chart)
-    held = {"low": chart.steps.low, "high": chart.steps.high, "left": left, "right": WIDTH - _RIGHT, "top": _TOP, "curves": curves}
-    data = escape(json.dumps({**held, "bottom": HEIGHT - _BOTTOM}, separators=(",", ":")))
-    told = f'role="img" aria-label="{_text(f"{chart.label} by steps")}"'
-    return f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" {told} data-chart="{data}">{_content(chart, looks)}</svg>'
+    shape = {"low": chart.steps.low, "high": chart.steps.high, "left": left, "right": WIDTH - _RIGHT, "top": _TOP, "curves": curves}
+    data = escape(json.dumps({**shape, "bottom": HEIGHT - _BOTTOM}, separators=(",", ":")))
+    label = f'role="img" aria-label="{_text(f"{chart.label} by steps")}"'
+    return f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" {label} data-chart="{data}">{_content(chart, looks)}</svg>'
 
 
 def draw_legend(charts: Sequence[Chart], width: int) -> tuple[str, int]:
-    """The legend as rows of a picture of this width, and its height."""
+    """Draw the legend in rows of this width; return it with its height."""
     parts, x, y = [], 16.0, 26
     for look in legend_of(drawn_in(charts)):
         name = visible(look.name)
@@ -137,8 +137,8 @@ def _title(chart: Chart, curve: Curve, look: Look) -> str:
     if not len(finite):
         return ""
     last, least, greatest = (format_number(float(value)) for value in (finite[-1], finite.min(), finite.max()))
-    said = f"last {last}, least {least}, greatest {greatest}"
-    return f"<title>{_text(f'{chart.label}, {look.name}: {said}')}</title>"
+    summary = f"last {last}, min {least}, max {greatest}"
+    return f"<title>{_text(f'{chart.label}, {look.name}: {summary}')}</title>"
 
 
 def _left(chart: Chart) -> int:
@@ -146,7 +146,7 @@ def _left(chart: Chart) -> int:
 
 
 def _step_ticks(chart: Chart) -> list[tuple[float, str]]:
-    """The ticks of whole steps, as many as have room."""
+    """Return the ticks at whole steps that fit."""
     ticks = [(value, name) for value, name in chart.steps.ticks(6) if "." not in name]
     return list(zip(_across(chart, [value for value, _ in ticks]), [name for _, name in ticks], strict=True))
 
@@ -161,7 +161,7 @@ def _up(chart: Chart, values: "Sequence[float] | numpy.ndarray") -> list[float]:
 
 
 def _heights(chart: Chart, curve: Curve) -> list[float | None]:
-    """Where the values of a curve are, None where one has no place."""
+    """Return the vertical positions of the values of a curve, None for values that cannot be shown."""
     shown = curve.is_finite & chart.values.shows(numpy.where(curve.is_finite, curve.values, 0.0))
     places = _up(chart, numpy.where(shown, curve.values, chart.values.low))
     return [round(place, 1) if is_shown else None for place, is_shown in zip(places, shown, strict=True)]
@@ -180,6 +180,6 @@ def _dashes(look: Look) -> str:
 
 
 def _text(text: str) -> str:
-    """Text of a stranger's, cut where it would leave the picture."""
+    """Escape untrusted text, truncated to fit into the image."""
     text = visible(text)
     return escape(text if len(text) <= 120 else f"{text[:119]}…")

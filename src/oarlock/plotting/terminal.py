@@ -1,4 +1,4 @@
-"""Charts as text: curves of braille dots where there are colors or a single curve, of letters elsewhere."""
+"""Charts as text: braille dots if there are colors or a single curve, otherwise a letter per curve."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from oarlock.plotting.palette import Look, legend_of, looks_of
 __all__ = ["draw_text"]
 
 _NARROWEST = 24
-_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # of a character of braille: rows of columns
+_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # bits of a braille character, by row and column
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -34,14 +34,14 @@ _LINES, _ASCII = _Marks("│", "┤", "└", "─", "┬"), _Marks("|", "+", "+"
 
 @dataclass(frozen=True)
 class _Style:
-    """How curves are drawn: their looks, by run and part; as `dots`, or by a letter each; and the characters of axes."""
+    """The style of curves: their looks by run and part, `dots` or letters, and the characters of axes."""
 
     looks: dict[tuple[str, str], Look]
     dots: bool
     marks: _Marks
 
     def number(self, run: str, part: str) -> int:
-        """The number of a curve, from 1."""
+        """Return the number of a curve, counted from 1."""
         return 1 + list(self.looks).index((run, part))
 
     def color(self, number: int) -> str:
@@ -52,7 +52,7 @@ class _Style:
 
 
 def draw_text(charts: Sequence[Chart], *, width: int = 80, height: int = 12, colors: bool = False, ascii_only: bool = False) -> Text:
-    """Charts below each other, `width` characters wide, each of `height` lines and its axes."""
+    """Draw charts below each other, `width` characters wide, each `height` lines high without its axes."""
     every = looks_of(*joined(charts))
     looks = {key: every[key] for key in every if key in drawn_in(charts)}
     style = _Style(looks, not ascii_only and (colors or len(looks) == 1), _ASCII if ascii_only else _LINES)
@@ -100,7 +100,7 @@ def _draw(chart: Chart, style: _Style, width: int, height: int) -> Text:
 
 
 def _floor(axis: Axis, margin: int, columns: int, marks: _Marks) -> Text:
-    """The axis of the steps, and its ticks."""
+    """Draw the step axis with its ticks."""
     line, names, free = [marks.floor] * columns, [" "] * (columns + margin + 2), 0
     for place, name in _placed(axis, axis.ticks(max(2, columns // 10))):
         column = min(int(place * columns), columns - 1)
@@ -120,7 +120,7 @@ def _placed(axis: Axis, ticks: Sequence[tuple[float, str]]) -> list[tuple[float,
 
 
 class _Canvas:
-    """The dots of characters, by the number of the curve that last set each: 8 of braille to a character, or the one of a letter."""
+    """A grid of dots, each with the number of the curve that set it last: 8 braille dots per character, or 1 letter."""
 
     def __init__(self, columns: int, rows: int, style: _Style):
         self.columns, self.style = columns, style
@@ -128,7 +128,7 @@ class _Canvas:
         self.dots = numpy.zeros((rows * self.down, columns * self.across), int)
 
     def draw(self, xs: numpy.ndarray, ys: numpy.ndarray, number: int, dashes: Sequence[int], is_marked: bool) -> None:
-        """Draw lines through points, whose places are from 0 to 1, the higher ones above."""
+        """Draw lines through points with coordinates from 0 to 1, where 1 is the top."""
         height, width = self.dots.shape
         columns = (xs * (width - 1)).round().astype(int)
         rows = ((1 - ys) * (height - 1)).round().astype(int)
@@ -145,7 +145,7 @@ class _Canvas:
             self.dots[top : top + size, left : left + size] = number
 
     def row(self, row: int) -> list[tuple[str, int]]:
-        """The characters of a row, each with the number of its curve, 0 for none."""
+        """Return the characters of a row, each with the number of its curve, or 0."""
         found = []
         for column in range(self.columns):
             cell = self.dots[row * self.down : (row + 1) * self.down, column * self.across : (column + 1) * self.across]

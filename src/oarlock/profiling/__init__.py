@@ -1,4 +1,4 @@
-"""The profile of steps: operators, lines and waits, and how long each takes."""
+"""Profiles of steps: the time of operators, source lines and waits."""
 
 from oarlock.profiling.profiler import Profile, profile
 from oarlock.profiling.totals import Total

@@ -1,4 +1,4 @@
-"""The trace of a profile as JSON, which Perfetto (ui.perfetto.dev) and Chrome show: the Trace Event Format."""
+"""The trace of a profile as JSON in the Trace Event Format, for Perfetto (ui.perfetto.dev) and Chrome."""
 
 import json
 import os
@@ -11,7 +11,7 @@ __all__ = ["trace_of"]
 
 
 def trace_of(timed: Sequence[Timed], begin: int, main: int, about: Mapping[str, object]) -> bytes:
-    """The slices, in microseconds after `begin`; the thread `main` first. What is known of each stands in its `args`."""
+    """Return the trace of slices, in microseconds after `begin`, the thread `main` first. Details of each slice are in its `args`."""
     process = os.getpid()
     threads = [main, *dict.fromkeys(each.slice.thread for each in timed if each.slice.thread != main)]
     events: list[dict[str, Any]] = [{"ph": "M", "name": "process_name", "pid": process, "args": {"name": "oarlock"}}]
@@ -37,31 +37,31 @@ def trace_of(timed: Sequence[Timed], begin: int, main: int, about: Mapping[str, 
 
 
 def _name_of_thread(timed: Sequence[Timed], thread: int) -> str:
-    """The name of a thread: what was recorded there first."""
+    """Return the name of the first slice of a thread."""
     return next(each.slice.part.name for each in timed if each.slice.thread == thread)
 
 
 def _arguments(timed: Timed) -> dict[str, Any]:
     found, part = timed.slice, timed.slice.part
-    said: dict[str, Any] = {}
+    details: dict[str, Any] = {}
     if part.kind != "op":
-        return said
+        return details
     if part.location is not None:
-        said["line"] = f"{part.location.file}:{part.location.line} in {part.location.function}"
-        said["source"] = part.location.text
+        details["line"] = f"{part.location.file}:{part.location.line} in {part.location.function}"
+        details["source"] = part.location.text
     if part.op is not None:
-        said["role"] = part.op.role.name.lower()
-    stands = [" ".join(filter(None, (each.part.name, each.detail))) for each in timed.around if each.part.kind == "block"]
-    said["block"] = "/".join(["main", *stands])
+        details["role"] = part.op.role.name.lower()
+    blocks = [" ".join(filter(None, (each.part.name, each.detail))) for each in timed.around if each.part.kind == "block"]
+    details["block"] = "/".join(["main", *blocks])
     values = list(zip(part.vars, found.shapes, strict=False))
     for key, some in (("results", values[: part.results]), ("inputs", values[part.results :])):
         if some:
-            said[key] = {var.name: f"{var.dtype}{'' if shape is None else list(shape)}" for var, shape in some}
+            details[key] = {var.name: f"{var.dtype}{'' if shape is None else list(shape)}" for var, shape in some}
     if part.results:
-        said["bytes"] = result_bytes(found)
-        said["bytes made"] = found.made
+        details["bytes"] = result_bytes(found)
+        details["bytes made"] = found.made
     count = multiply_adds_of(found)
     if count:
-        said["multiply-adds"] = count
-        said["GFLOP/s"] = round(2 * count / max(1, timed.own), 2)
-    return said
+        details["multiply-adds"] = count
+        details["GFLOP/s"] = round(2 * count / max(1, timed.own), 2)
+    return details

@@ -1,4 +1,4 @@
-"""The most that this machine can do, as it is: large products, timed."""
+"""The peak speed of this machine, measured with large matrix products."""
 
 import time
 
@@ -12,9 +12,9 @@ _SIZES = {"cpu": (256, 512, 1024), "cuda": (4096, 8192)}
 
 
 def measure_peak(place: Place, dtype: torch.dtype = torch.float32) -> float:
-    """Billions of floating point operations a second, of the fastest product of two square matrices, with the threads that there are.
+    """Return the speed of the fastest product of two square matrices, in billions of floating-point operations per second.
 
-    It takes a fifth of a second, and says what is left where others work on the machine too.
+    It takes a fifth of a second with the current number of threads. Other load on the machine lowers the result.
     """
     device = device_of(place)
     sizes = _SIZES.get(device.type, (512,))

@@ -1,4 +1,4 @@
-"""The profile of a saved model: its steps on data, or on numbers that are made up."""
+"""Profiling a saved model, on data or on synthetic input."""
 
 from collections.abc import Iterator, Mapping
 from itertools import repeat
@@ -32,10 +32,10 @@ def profile_model(
     batch_size: int | None = None,
     sizes: Mapping[str, int] | None = None,
 ) -> Profile:
-    """The profile of `steps` steps of a model, after `warm_up`: of `ol.train` where it is a training program, or of inference.
+    """Profile `steps` steps of a model after `warm_up` steps: of `ol.train` for a training program, otherwise of inference.
 
-    Without `data`, `make_feed` makes up what a step is fed, of `batch_size` rows, of which a training program has its own number.
-    The model is trained by these steps, and saved nowhere. Raises what `ol.train` raises, and ArgumentError.
+    Without `data`, `make_feed` creates synthetic input of `batch_size` rows; a training program has its own batch size. A training program
+    is trained by these steps, but not saved. Raises ArgumentError, and the errors of `ol.train`.
     """
     program = model.program
     drive = program.training if program.is_training else None
@@ -43,7 +43,7 @@ def profile_model(
     with profile(steps=steps, warm_up=warm_up, ends=True, place=model.executor.place) as found:
         if data is not None and drive is not None:
             if rows != drive.batch_size:
-                raise ArgumentError(f"this run has a batch size of {drive.batch_size}", hint="leave out the batch size")
+                raise ArgumentError(f"this run has a batch size of {drive.batch_size}", hint="omit the batch size")
             while True:
                 train(model, data, epochs=2**31, progress=False, tune=False)
         feeds = repeat(make_feed(program, rows, sizes or {})) if data is None else each("data", "read data", _feeds(program, data, rows))
@@ -54,13 +54,13 @@ def profile_model(
 
 
 def make_feed(program: Program, rows: int, sizes: Mapping[str, int]) -> dict[str, torch.Tensor]:
-    """A feed of numbers that are made up: normal floats, and zeros of integers and truth values, which any table or list of classes has.
+    """Return synthetic input: normally distributed floats, and zeros for integers and booleans, which are valid indices of any table.
 
-    A first size that is a name is `rows`; other names are as `sizes` says, or 32. Raises ArgumentError for ragged inputs.
+    A symbolic leading size is `rows`; other symbolic sizes are as in `sizes`, or 32. Raises ArgumentError for ragged inputs.
     """
     if program.ragged_inputs():
         name = next(iter(program.ragged_inputs())).name
-        raise ArgumentError(f'nobody can make up the rows of "{name}", which have lengths of their own', hint="give data: --data table.csv")
+        raise ArgumentError(f'there is no synthetic input for "{name}", which is ragged', hint="give data: --data table.csv")
     known = {name: rows for var in program.main.inputs for size in (var.shape or ())[:1] for name in names_in(size)} | dict(sizes)
     generator = torch.Generator().manual_seed(program.seed)
     feed: dict[str, torch.Tensor] = {}
@@ -75,7 +75,7 @@ def make_feed(program: Program, rows: int, sizes: Mapping[str, int]) -> dict[str
 
 
 def _feeds(program: Program, data: object, rows: int) -> Iterator[Any]:
-    """The feeds of inference, again and again."""
+    """Yield the feeds of inference, repeating the data."""
     source = data if isinstance(data, Source | Mapping) else open_data(data)
     for batch in open_batches(source, program, rows, shuffle=False).after(0):
         yield batch.feed

@@ -13,7 +13,7 @@ __all__ = ["table_of_totals", "table_of_waits"]
 
 
 def table_of_totals(rows: Sequence[Total], title: str, top: int, peak: float | None) -> str:
-    """The first `top` of some sums, and a line for the others; beside them how fast they are, and of which part of the `peak`."""
+    """Return a table of the first `top` totals, and the sum of the others, with speeds and fractions of the `peak` speed."""
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column(title, no_wrap=True, overflow="ellipsis", max_width=70)
     for name in ("calls", "time", "share", "multiply-adds", "GFLOP/s", *(["of peak"] if peak else []), "bytes made"):
@@ -25,35 +25,35 @@ def table_of_totals(rows: Sequence[Total], title: str, top: int, peak: float | N
         shown.append(Total(f"{len(rest)} other{'s' * (len(rest) > 1)}", sums[0], sums[1], sums[2], known, sums[3]))
     for row in shown:
         fast = row.gigaflops
-        cells = [row.name, f"{row.calls:,.4g}", said_time(row.seconds), f"{row.share * 100:.1f} %"]
+        cells = [row.name, f"{row.calls:,.4g}", format_time(row.seconds), f"{row.share * 100:.1f} %"]
         cells += ["?" if row.multiply_adds is None else f"{row.multiply_adds:,.0f}" if row.multiply_adds else ""]
         cells += [f"{fast:,.1f}" if fast else "", *([f"{fast / peak * 100:.0f} %" if fast else ""] if peak else [])]
-        table.add_row(*cells, said_bytes(row.bytes) if row.bytes else "")
+        table.add_row(*cells, format_bytes(row.bytes) if row.bytes else "")
     return _text(table)
 
 
 def table_of_waits(found: Mapping[str, float]) -> str:
-    """The times of a step by what they are for."""
+    """Return a table of the time of a step by category."""
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("a step takes time for", no_wrap=True)
+    table.add_column("time of a step", no_wrap=True)
     for name in ("time", "share"):
         table.add_column(name, justify="right", no_wrap=True)
     whole = sum(found.values())
     for name, seconds in found.items():
         if seconds:
-            table.add_row(WAITS[name], said_time(seconds), f"{seconds / whole * 100:.1f} %")
+            table.add_row(WAITS[name], format_time(seconds), f"{seconds / whole * 100:.1f} %")
     return _text(table)
 
 
-def said_time(seconds: float) -> str:
-    """A time as people say it: 1.25 ms."""
+def format_time(seconds: float) -> str:
+    """Format a duration, such as 1.25 ms."""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
             return f"{seconds / size:.2f} {unit}"
     return f"{seconds * 1e6:.1f} µs"
 
 
-def said_bytes(count: float) -> str:
+def format_bytes(count: float) -> str:
     for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if count >= size:
             return f"{count / size:.1f} {unit}"

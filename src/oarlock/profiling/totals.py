@@ -1,4 +1,4 @@
-"""Sums over what was recorded: time without that of what stands inside, by operator, by line or by block, and what a step waits for."""
+"""Aggregation of recorded times: exclusive times, totals by operator, line or block, and the time of a step by category."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -20,13 +20,13 @@ WAITS = {
     "other": "other operators",
     "python": "Python between operators",
     "checkpoint": "saving checkpoints",
-    "loop": "the loop around: metrics, log, progress, callbacks",
+    "loop": "training loop: metrics, log, progress, callbacks",
 }
-"""The kinds of what a step takes time for, by names."""
+"""The categories of the time of a step."""
 
 
 class Timed(NamedTuple):
-    """A slice, the blocks and ops around it, outermost first, and its nanoseconds: all, and those that nothing inside accounts for."""
+    """A slice, its enclosing blocks and ops, outermost first, and its time in nanoseconds: inclusive and exclusive."""
 
     slice: Slice
     around: tuple[Slice, ...]
@@ -36,10 +36,10 @@ class Timed(NamedTuple):
 
 @dataclass(frozen=True)
 class Total:
-    """The sum over slices of one `name`: an operator, a line of the author's or a block.
+    """The total of the slices with the same `name`: an operator, a source line or a block.
 
-    `calls` are per step, as are `seconds`, `multiply_adds`, which are None where shapes do not tell them, and the `bytes` of results in
-    memory of their own. `share` is the part of the step.
+    `calls`, `seconds`, `multiply_adds` (None if unknown) and `bytes` (of newly allocated results) are per step. `share` is the fraction of
+    the time of a step.
     """
 
     name: str
@@ -51,12 +51,12 @@ class Total:
 
     @property
     def gigaflops(self) -> float | None:
-        """Billions of floating point operations a second: a multiply-add is two."""
+        """Billions of floating-point operations per second, counting a multiply-add as two; None if unknown."""
         return None if not self.multiply_adds or not self.seconds else 2e-9 * self.multiply_adds / self.seconds
 
 
 def nest(slices: Iterable[Slice]) -> list[Timed]:
-    """The slices in the order of their beginnings, each with what it stands in."""
+    """Return the slices by start time, each with its enclosing slices."""
     found: list[Timed] = []
     by_thread: dict[int, list[Slice]] = defaultdict(list)
     for each in slices:
@@ -78,10 +78,10 @@ def nest(slices: Iterable[Slice]) -> list[Timed]:
 
 
 def totals(timed: Sequence[Timed], by: str, steps: int, seconds: float) -> list[Total]:
-    """The sums by "operator", "line" or "block", per step, the longest first. Raises ArgumentError."""
+    """Return the totals per step by "operator", "line" or "block", longest first. Raises ArgumentError."""
     name_of = _NAMES.get(by)
     if name_of is None:
-        raise ArgumentError(f"times are summed by {', '.join(map(repr, _NAMES))}, not by {by!r:.60}", location=here())
+        raise ArgumentError(f"totals can be by {', '.join(map(repr, _NAMES))}, not by {by!r:.60}", location=here())
     groups: dict[str, list[Timed]] = defaultdict(list)
     for each in timed:
         if each.slice.part.kind == "op":
@@ -98,7 +98,7 @@ def totals(timed: Sequence[Timed], by: str, steps: int, seconds: float) -> list[
 
 
 def waits(timed: Sequence[Timed], main: int, steps: int, nanoseconds: int) -> dict[str, float]:
-    """The seconds of a step in the thread that runs it, by the names in `WAITS`."""
+    """Return the seconds per step of the main thread by the categories in `WAITS`."""
     sums = dict.fromkeys(WAITS, 0)
     for each in timed:
         kind = each.slice.part.kind
@@ -116,7 +116,7 @@ def waits(timed: Sequence[Timed], main: int, steps: int, nanoseconds: int) -> di
 
 
 def multiply_adds_of(found: Slice) -> int | None:
-    """The multiply-adds of an op, by the shapes that were seen; None where these do not tell, or where it stands for several."""
+    """Return the multiply-adds of an op for its recorded shapes, or None if they are unknown or the slice covers several ops."""
     op = found.part.op
     if op is None:
         return None
@@ -130,7 +130,7 @@ def multiply_adds_of(found: Slice) -> int | None:
 
 
 def result_bytes(found: Slice) -> int:
-    """The bytes of what an op has made, wherever it lies."""
+    """Return the size of the results of an op in bytes, including shared memory."""
     total = 0
     for var, shape in list(zip(found.part.vars, found.shapes, strict=False))[: found.part.results]:
         size = var.dtype.itemsize if shape is not None else 0
@@ -150,7 +150,7 @@ def _operator(timed: Timed) -> str:
 
 def _line(timed: Timed) -> str:
     location = timed.slice.part.location
-    return "no line of yours" if location is None else f"{location.file}:{location.line}  {location.text}".rstrip()
+    return "no source line" if location is None else f"{location.file}:{location.line}  {location.text}".rstrip()
 
 
 def _block(timed: Timed) -> str:
