@@ -350,7 +350,7 @@ def test_datasets_lists_every_data_set_and_prints_what_one_holds(prints, refuses
     )
     for name in names:
         assert re.search(r"^columns  \w.*\nrows     \w.*(\n.*)*\nsource   \w.*\nlicence  \w", prints("datasets", name), re.MULTILINE)
-    assert "rows     depends on the installed Python\n" in prints("datasets", "standard_library")
+    assert "rows     depends on the Python version\n" in prints("datasets", "standard_library")
     assert refuses("datasets", "irs") == (
         'DataError: there is no data set "irs"\n  Try: did you mean "iris"?    (oarlock explain DataError)'
     )

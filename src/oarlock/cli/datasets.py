@@ -35,7 +35,7 @@ def datasets(name: Annotated[str | None, typer.Argument(help="Data set to descri
     about = modules[name].DESCRIPTION
     console.print(inspect.getdoc(modules[name]), markup=False)
     lines = [("columns", ", ".join(f"{column} {kind}" for column, kind in about.columns.items()))]
-    lines += [("rows", ", ".join(f"{name}:{part} {count:,}" for part, count in about.rows.items()) or "depends on the installed Python")]
+    lines += [("rows", ", ".join(f"{name}:{part} {count:,}" for part, count in about.rows.items()) or "depends on the Python version")]
     lines += [(title, ", ".join(names)) for title, names in (("features", about.features), ("classes", about.classes)) if names]
     lines += [("source", about.source), ("licence", about.licence)]
     console.print()
