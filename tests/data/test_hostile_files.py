@@ -185,7 +185,7 @@ def test_a_column_whose_numbers_would_become_infinite_is_refused(tmp_path, sourc
         else "is float64, and some values cannot be represented exactly in float32"
     )
     assert raised.value.message == f'the column "x" {what}'
-    assert any("row 1 holds" in line and "1e+39" in line for line in raised.value.given) or source != "list"
+    assert any("row 1 has" in line and "1e+39" in line for line in raised.value.given) or source != "list"
 
 
 # Malformed files, some of those of `python -m fuzz`

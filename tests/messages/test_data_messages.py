@@ -51,7 +51,7 @@ def test_fractions_among_labels():
         the column "label" is float64, and some values cannot be represented exactly in int64
               "label" is int64[n]
               row 1 has [1.5]
-          Try: declare "label" as float64, or make int64 of it before    (oarlock explain FeedError)
+          Try: declare "label" as float64, or convert the column to int64 first    (oarlock explain FeedError)
     """)
 
 
@@ -205,7 +205,7 @@ def test_images_of_two_sizes_are_refused_or_resized(tmp_path):
     with pytest.raises(ol.DataError) as raised:
         ol.data.ImageFolder(tmp_path).take(numpy.arange(2))
     assert str(raised.value) == (
-        '"0.png" is 5 x 5, where "0.png" is 6 x 4\n'
+        '"0.png" is 5 x 5, but "0.png" is 6 x 4\n'
         "  Try: resize them with ol.data.ImageFolder(path, size=(64, 64))    (oarlock explain DataError)"
     )
     folder = ol.data.ImageFolder(tmp_path, size=(2, 3))

@@ -89,7 +89,7 @@ def test_a_name_is_text_in_svg_and_steers_no_terminal():
 def test_a_picture_tells_each_curve_apart_without_color():
     picture = Plot((Chart("loss", (curve(FALLING, "a"), curve(FALLING, "a", "validation"), curve(FALLING, "b"))),))._repr_svg_()
     assert picture.count("stroke-dasharray=") == 2  # of the validation, in the chart and in the legend
-    assert "<title>loss, a: last 1, least 1, greatest 8</title>" in picture
+    assert "<title>loss, a: last 1, min 1, max 8</title>" in picture
     assert "prefers-color-scheme: dark" in picture
 
 
