@@ -1,21 +1,25 @@
-# make demo    learn to read handwritten digits, and read some
-# make test    a fresh environment, then the tests
-# make check   format, lint, types and tests, in the environment that development uses
-# make settings  the tests under each setting that changes how kernels round; more than an hour
-# make coverage  every branch of what reads files, taken by its tests
+# make demo    train a network on handwritten digits, and print its predictions
+# make test    run the tests in a new environment
+# make check   check format, lint, types and tests, in the environment for development
+# make settings  run the tests under each setting that changes how kernels round; more than an hour
+# make coverage  check that the tests take every branch of the code that reads files
 # make docs    write the generated reference, then the documents as a site: build/site/index.html
-# make pictures  every picture of README.md and of the documents, made again; ten minutes
-# make proto   remake the module of the file format from program.proto
+# make dist    build the wheel and the sdist, check them, and run the README from the installed wheel, on each Python from 3.11 found
+# make pictures  draw every picture of README.md and of the documents again; ten minutes
+# make proto   generate the module of the file format from program.proto
 
 PYTHON ?= python3
-# Three processes of tests for two processors: some wait, for another process or for time to pass.
+# Three processes for two cores: some tests wait for another process or for a time.
 IN_PARALLEL = -n 3 --dist worksteal
 FORMAT = src/oarlock/proto/program
+PIP = pip install --quiet --disable-pip-version-check
+# The first pip with dependency groups is 25.1; environments of older Pythons start with an earlier one.
+NEW_PIP = "pip>=25.1"
 
-# Byte code is kept: of what pip installs for the tests, Python compiles what is imported alone, and once.
+# Byte code is kept, and pip compiles none: Python compiles only the modules that the tests import, once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check settings coverage format docs pictures proto proto-check clean
+.PHONY: demo test check settings coverage format docs dist pictures proto proto-check clean
 
 demo: .venv/installed
 	.venv/bin/oarlock train examples/digits.py
@@ -24,7 +28,8 @@ demo: .venv/installed
 test:
 	rm -rf .venv-test
 	$(PYTHON) -m venv .venv-test
-	.venv-test/bin/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e ".[dev]"
+	.venv-test/bin/$(PIP) $(NEW_PIP)
+	.venv-test/bin/$(PIP) --no-compile -c constraints.txt -e . --group dev
 	.venv-test/bin/python -m pytest $(IN_PARALLEL)
 
 check: .venv/developing
@@ -46,21 +51,34 @@ format: .venv/developing
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	.venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[datasets]"
+	.venv/bin/$(PIP) $(NEW_PIP)
+	.venv/bin/$(PIP) -c constraints.txt -e ".[datasets]"
 	touch $@
 
 .venv/developing: .venv/installed
-	.venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	.venv/bin/$(PIP) -c constraints.txt -e . --group dev
 	touch $@
 
 .venv/documenting: .venv/installed
-	.venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	.venv/bin/$(PIP) -c constraints.txt -e . --group docs
 	touch $@
 
-# From nothing each time: pages that are not read again warn of nothing.
+# Always from scratch: Sphinx repeats the warnings only of pages that it reads again.
 docs: .venv/documenting
 	.venv/bin/python docs/generate.py
 	.venv/bin/python -m sphinx -W --keep-going --fresh-env --quiet -c docs -d build/doctrees . build/site
+
+.venv-dist/installed: pyproject.toml
+	$(PYTHON) -m venv .venv-dist
+	.venv-dist/bin/$(PIP) $(NEW_PIP)
+	.venv-dist/bin/$(PIP) --group release
+	touch $@
+
+dist: .venv-dist/installed
+	rm -rf dist
+	.venv-dist/bin/python -m build --outdir dist
+	.venv-dist/bin/python -m twine check --strict dist/*
+	.venv-dist/bin/python tools/check_dist.py dist
 
 pictures: .venv/installed
 	.venv/bin/python docs/pictures/make.py
@@ -68,7 +86,7 @@ pictures: .venv/installed
 # The generated module comes from the oldest protobuf of the supported range: 1.74.0 carries protoc 6.31.1.
 .venv-proto/installed:
 	$(PYTHON) -m venv .venv-proto
-	.venv-proto/bin/pip install --quiet --disable-pip-version-check grpcio-tools==1.74.0
+	.venv-proto/bin/$(PIP) grpcio-tools==1.74.0
 	touch $@
 
 proto: .venv-proto/installed
@@ -81,4 +99,4 @@ proto-check: .venv-proto/installed
 	cmp build/proto/oarlock/proto/program_pb2.pyi $(FORMAT)_pb2.pyi
 
 clean:
-	rm -rf .venv .venv-test .venv-proto build digits.safetensors
+	rm -rf .venv .venv-test .venv-proto .venv-dist build dist digits.safetensors

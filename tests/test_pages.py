@@ -99,7 +99,7 @@ def test_the_list_of_decisions_has_their_numbers_and_titles():
 @pytest.mark.slow
 def test_the_site_builds_without_a_warning(tmp_path):
     for name in ("sphinx", "myst_parser", "furo"):
-        pytest.importorskip(name, reason="the extra docs is not installed")
+        pytest.importorskip(name, reason="the dependency group docs is not installed")
     command = [
         sys.executable,
         "-m",

@@ -105,7 +105,7 @@ for each in x:  # wrong
 
 
 def test_a_type_checker_tells_right_from_wrong(tmp_path):
-    pytest.importorskip("pyright", reason="the extra dev is not installed")
+    pytest.importorskip("pyright", reason="the dependency group dev is not installed")
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
     settings = {"include": ["program.py"], "extraPaths": [str(ROOT / "src")], "reportUnusedExpression": False}
     (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
