@@ -445,6 +445,8 @@ OPERATORS: dict[str, Callable] = {
     "split": lambda x, sections, axis=0: list(torch.tensor_split(x, sections, dim=axis)),
     "split_like": _pieces,
     "reshape": lambda x, shape: x.reshape(shape),
+    "match_last_axis": lambda x, like: x,
+    "match_shape": lambda x, like: x,
     "reshape_like": lambda x, like: x.reshape(like.shape),
     "transpose": lambda x, axes: x.permute(*axes),
     "flatten": lambda x, start=1: x.reshape(*x.shape[:start], int(numpy.prod(x.shape[start:]))),

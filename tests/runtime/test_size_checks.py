@@ -296,3 +296,40 @@ def test_what_names_prove_is_not_checked():
         ol.optimizer.Adam(0.1).minimize(cost)
     assert find_size_checks(program.main.ops, standard) == {}
     assert "n" in fed_sizes(program)
+
+
+COMPOSED = {
+    "binary_cross_entropy_with_logits": lambda x, target, _: ol.op.binary_cross_entropy_with_logits(x, target),
+    "sigmoid_focal_loss": lambda x, target, _: ol.op.sigmoid_focal_loss(x, target),
+    "cross_entropy of probabilities": lambda x, target, _: ol.op.cross_entropy(x, target),
+    "weighted cross_entropy": lambda x, _, weight: ol.op.cross_entropy(x, ol.op.argmax(x), weight),
+    "nll_loss": lambda x, _, weight: ol.op.nll_loss(ol.op.log_softmax(x), ol.op.argmax(x), weight),
+}
+
+
+@ways
+@pytest.mark.parametrize("loss", COMPOSED.values(), ids=COMPOSED)
+def test_a_composed_loss_compares_the_sizes_of_its_targets_and_weights_in_the_run(way, loss):
+    with ol.Program() as program:
+        x = ol.layer.data("x", [3], dtype="float64")
+        target = ol.layer.data("target", [4, 3], batch=None, dtype="float64")
+        weight = ol.layer.data("weight", ["k"], batch=None, dtype="float64")
+        cost = loss(x, target, weight)
+        (dx,) = ol.gradients([cost], [x])
+    numbers = numpy.random.default_rng(0)
+    feed = {"x": numbers.normal(size=(4, 3)), "target": numbers.uniform(size=(4, 3)), "weight": numbers.uniform(size=3)}
+    feed = {name: value for name, value in feed.items() if program.main.vars[name].readers}
+    assert run(program, feed, [dx], way)[0].shape == (4, 3)
+    feed |= {"weight": numpy.ones(1)} if "weight" in feed else {"x": numpy.ones((1, 3))}
+    with pytest.raises(
+        ol.ShapeError, match=r"match_(shape|last_axis): .* is 1 in x but 3 in like|match_shape: \*b is 4 in x but 1 in like"
+    ):
+        run(program, feed, [dx], way)
+
+
+def test_the_gradient_of_a_gradient_is_held_to_a_shape_that_only_its_own_input_tells():
+    with ol.Program() as program:
+        dy, ddx = ol.layer.data("dy", [2, 1], batch=None), ol.layer.data("ddx", ["k", 3], batch=None)
+        dx = standard.get("variance_dx_dx")(dy=dy, ddx=ddx, axis=-1, correction=1.0, keepdim=True)
+    with pytest.raises(ol.ShapeError, match="variance_dx_dx: "):
+        ol.Executor().run(program, {"dy": numpy.ones((2, 1), "float32"), "ddx": numpy.ones((1, 3), "float32")}, [dx])

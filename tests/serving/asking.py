@@ -99,7 +99,8 @@ def serve_here(
     """The result of `asking`, which is given a service of `model`, called "m", that runs meanwhile."""
 
     async def whole() -> _T:
-        service = Service(ServedModel("m", model, run), ServingLimits(**limits), Metrics(), hosts=hosts)
+        allowed = ServingLimits(**limits)
+        service = Service(ServedModel("m", model, run, run_bytes=allowed.run_bytes), allowed, Metrics(), hosts=hosts)
         async with service._running(None):
             return await asking(Asker(service))
 

@@ -190,6 +190,28 @@ def test_the_longest_of_sequences_that_are_fed_counts_before_anything_is_run(tmp
     assert ask(model, content)[0].status == 200
 
 
+COUNTING = {
+    "arange": lambda number: ol.op.arange(stop=number),
+    "bincount": ol.op.bincount,
+    "full": lambda number: ol.op.full(shape=number, value=1.0),
+}
+
+
+@pytest.mark.parametrize("making", COUNTING.values(), ids=COUNTING)
+def test_memory_that_a_computed_value_decides_is_refused_before_it_is_allocated(tmp_path, making):
+    with ol.Program() as program:
+        number = ol.op.cast(ol.op.exp(ol.layer.data("x", shape=[1], batch=None)), "int64")
+        program.targets["y"] = ol.op.reduce_sum(making(number))
+    model = model_of(program, tmp_path)
+
+    async def asking(asker: Asker) -> list[Answered]:
+        return [await asker("POST", "/infer", {"x": [each]}) for each in (3.0, 28.0, 3.0)]  # e**28 is above 10**12
+
+    small, large, again = serve_here(model, asking)
+    assert small.status == again.status == 200
+    assert "live bytes, where 268,435,456 are allowed" in refused(large, "run-bytes")
+
+
 def test_joined_runs_are_within_the_limit_of_one(tmp_path):
     """Three requests that wait, of which two fit into one run."""
     model, sizes, may_run = widening(tmp_path), [], threading.Event()

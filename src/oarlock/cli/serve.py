@@ -79,7 +79,7 @@ def serve(
     if not re.fullmatch(r"[A-Za-z0-9_.-]{1,128}", name):
         raise ArgumentError(f"{name!r:.140} cannot be used in URLs", hint="--name digits")
     loaded = inference.load_model(path)
-    model = ServedModel(name, loaded, run_by_onnxruntime(loaded, threads=threads) if backend else None)
+    model = ServedModel(name, loaded, run_by_onnxruntime(loaded, threads=threads) if backend else None, run_bytes=run_bytes)
 
     def say(address: str) -> None:
         typer.echo(f"{path.name} at {address}/v2/models/{name}")

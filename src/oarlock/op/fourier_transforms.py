@@ -95,7 +95,7 @@ def real_fourier_shape(x, *, axis, norm):
     return (*x.shape[:at], half, *x.shape[at + 1 :])
 
 
-@told_size(real_fourier)
+@told_size(real_fourier, bounded=True)
 def count_half(x, *, axis, norm):
     return x.shape[axis] // 2 + 1
 

@@ -45,7 +45,7 @@ def _numbers(condition: torch.Tensor) -> torch.Tensor:
     return condition.nonzero().view(-1)
 
 
-@told_size(nonzero)
+@told_size(nonzero, bounded=True)
 def rows_count(condition, *, value):
     true = int(condition.count_nonzero())
     return true if value else condition.numel() - true

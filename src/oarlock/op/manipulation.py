@@ -10,7 +10,19 @@ from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.attribute_spec import UnknownSizes
 
-__all__ = ["concat", "flatten", "reshape", "reshape_like", "slice_", "split", "split_like", "stack", "transpose"]
+__all__ = [
+    "concat",
+    "flatten",
+    "match_last_axis",
+    "match_shape",
+    "reshape",
+    "reshape_like",
+    "slice_",
+    "split",
+    "split_like",
+    "stack",
+    "transpose",
+]
 
 _MOST_SECTIONS = 2**16  # a limit for programs from files: an empty tensor has any number of empty parts
 
@@ -31,6 +43,43 @@ def reshape_like(x, like):
 
 reshape_like.check_shapes(lambda x, like: require_filled(x.shape, like.shape))
 reshape_like.gradient_programs(x=lambda x_shape, dy: reshape_like(dy, x_shape))
+
+
+@operator(
+    "x: T[*b], like: shape[*b] -> y: T[*b]",
+    aliases=("x",),
+    linear_in=("x",),
+    cases=[
+        Case(x=[1.0, 2.0], like=[0.0, 0.0], y=[1.0, 2.0]),
+        Case(x=[[True]], like=[[0]], y=[[True]]),
+        GradCheck(x=(2, 3), like=(2, 3)),
+        Rejects("x is [2], like is [3]", x=(2,), like=(3,)),
+    ],
+)
+def match_shape(x, like):
+    """Return ``x``, and require that it has the shape of ``like``. Sizes that are known only in the run are compared there."""
+    return x
+
+
+match_shape.gradient_programs(x=lambda dy: dy)
+
+
+@operator(
+    "x: T[k], like: shape[...s k] -> y: T[k]",
+    aliases=("x",),
+    linear_in=("x",),
+    cases=[
+        Case(x=[1.0, 2.0], like=[[0.0, 0.0]], y=[1.0, 2.0]),
+        GradCheck(x=(3,), like=(2, 3)),
+        Rejects("k", x=(2,), like=(2, 3)),
+    ],
+)
+def match_last_axis(x, like):
+    """Return ``x``, and require one element for each index of the last axis of ``like``, compared in the run if the sizes are unknown."""
+    return x
+
+
+match_last_axis.gradient_programs(x=lambda dy: dy)
 
 
 @operator(

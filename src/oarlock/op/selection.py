@@ -2,7 +2,9 @@
 
 import torch
 
-from oarlock.ir.shape_rules import require_at_most, require_axis, require_numbered
+from oarlock.errors import ShapeError
+from oarlock.ir.shape_rules import require_at_most, require_axis, require_equal_numbers, require_numbered
+from oarlock.ir.size import format_shape
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.signature import require_size
@@ -122,6 +124,20 @@ def top_k_dx(indices, dvalues, x_shape, *, axis=None):
 def top_k_dx_ddvalues(indices, dvalues_shape, ddx, *, axis=None):
     """The elements of ``ddx`` at the positions of the values."""
     return ddx.gather(-1 if axis is None else axis, indices)
+
+
+def _require_places(indices, x, axis: int | None) -> None:
+    """Raise ShapeError unless `indices` may be positions along an axis of ``x``, with the other axes of ``x``."""
+    at = require_axis(x.shape, -1 if axis is None else axis)
+    if len(indices.shape) != len(x.shape):
+        raise ShapeError(f"indices are {format_shape(indices.shape)}, where x is {format_shape(x.shape)}")
+    require_at_most(indices.shape[at], x.shape[at], "{} indices are given along an axis of {}", indices.shape[at], x.shape[at])
+    for count, size in zip(indices.shape[:at] + indices.shape[at + 1 :], x.shape[:at] + x.shape[at + 1 :], strict=True):
+        require_equal_numbers(count, size, "indices are {}, where x is {}", format_shape(indices.shape), format_shape(x.shape))
+
+
+top_k_dx.check_shapes(lambda indices, dvalues, x_shape, *, axis=None: _require_places(indices, x_shape, axis))
+top_k_dx_ddvalues.check_shapes(lambda indices, dvalues_shape, ddx, *, axis=None: _require_places(indices, ddx, axis))
 
 
 @operator(

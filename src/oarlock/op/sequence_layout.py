@@ -40,7 +40,7 @@ def sequence_concat(xs, splits):
     return join(xs, splits), torch.stack(splits).sum(0)
 
 
-@told_size(sequence_concat)
+@told_size(sequence_concat, bounded=True)
 def sequence_concat_joined(xs, splits):
     return sum(map(len, xs))
 
@@ -85,6 +85,13 @@ def sequence_split_shapes(y, splits, like):
 def sequence_split_dy(splits, dxs, y_shape):
     _require_count(y_shape, dxs)
     return join(dxs, splits)
+
+
+@sequence_split_dy.check_shapes
+def require_elements_of_parts(splits, dxs, y_shape):
+    _require_pairs(dxs, splits)
+    count = sum_of(item.shape[0] for item in dxs)
+    require_equal_numbers(y_shape.shape[0], count, "y has {} elements, where the sequences have {}", y_shape.shape[0], count)
 
 
 sequence_split_dy.gradient_programs(dxs=lambda splits, dxs_shape, ddy: sequence_split(ddy, splits, dxs_shape))

@@ -8,7 +8,7 @@ from oarlock.ir.shape_rules import differ
 from oarlock.ir.size import Shape, format_shape
 from oarlock.registry.attribute_spec import REQUIRED
 from oarlock.registry.gradient import parameter_source
-from oarlock.registry.signature import TensorType
+from oarlock.registry.signature import Slot, TensorType
 
 if TYPE_CHECKING:
     from oarlock.registry.declaration import Operator
@@ -54,10 +54,21 @@ def find_forward_call(
             call.outputs.append((of.name, slot.name, types))
         if kind != "shape" and types:
             dtypes.setdefault(of.dtype, types[0].dtype)
+    known = [(forward.signature.input(name), types) for name, types in call.given.items()]
+    known += [(forward.signature.output(name), types) for name, _, types in call.outputs]
+    for slot in forward.signature.inputs:  # an input that the gradient does not read, such as one in which the operator is linear
+        same = next((types for other, types in known if other and _have_one_shape(other, slot)), None)
+        if same is not None and slot.name not in call.given and not slot.optional:
+            call.given[slot.name] = [TensorType(dtypes.get(slot.dtype, type.dtype), type.shape) for type in same]
     for name, kind in shape_only:  # the dtype of what has only its shape read may be another by now
         call.given[name] = [TensorType(dtypes.get(kind, dtype), shape) for dtype, shape in call.given[name]]
     is_whole = all(slot.name in call.given or slot.optional for slot in forward.signature.inputs)
     return call if is_whole and call.outputs else None
+
+
+def _have_one_shape(slot: Slot, other: Slot) -> bool:
+    """Return whether the signature gives two slots the same shape."""
+    return slot.shape_text == other.shape_text and bool(slot.shape_text) and not slot.variadic and not other.variadic
 
 
 def require_forward_shapes(operator: "Operator", given: Mapping[str, Sequence[TensorType]], attributes: Mapping[str, object]) -> None:

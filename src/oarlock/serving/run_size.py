@@ -12,12 +12,12 @@ import torch
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
 from oarlock.ir.size import evaluate, solve, told
-from oarlock.ir.traversal import needed_ops
+from oarlock.ir.traversal import needed_ops, walk_ops
 from oarlock.ir.var import Var
 from oarlock.registry.catalogue import Catalogue
-from oarlock.registry.told_size import find_told_size
+from oarlock.registry.told_size import find_told_size, is_bounded_by_inputs
 
-__all__ = ["RunSize", "RunSizes"]
+__all__ = ["RunSize", "RunSizes", "computes_sizes"]
 
 _REMEMBERED = 256  # sets of sizes; most requests have one of a few
 
@@ -96,6 +96,21 @@ class RunSizes:
         known = dict(sizes)
         shapes = {label: tuple(evaluate(size, known) for size in var.shape or ()) for label, var in self._targets.items()}
         return RunSize(shapes, self._line.peak(known))
+
+
+def computes_sizes(program: Program, catalogue: Catalogue) -> bool:
+    """Return whether a value that a run computes decides how much memory an op takes, so that no request tells the size of its run."""
+    inputs = set(program.main.inputs)
+    for op in walk_ops(needed_ops(program.main.ops, program.targets.values())):
+        operator = catalogue.get(op.type)
+        if is_bounded_by_inputs(operator):
+            continue
+        if any(isinstance(value, Var) for value in op.attributes.values()):
+            return True
+        read = [var for slot in operator.signature.inputs if slot.dtype != "shape" for var in op.inputs.get(slot.name, ())]
+        if not inputs.issuperset(var for var in read if not var.dtype.is_floating):
+            return True
+    return False
 
 
 def _line(ops: Sequence[Op], kept: set[Var]) -> _Line:

@@ -6,15 +6,21 @@ from typing import Any
 
 import torch
 
-from oarlock.errors import ArgumentError, OarlockError
+from oarlock.errors import ArgumentError, LimitError, OarlockError
 from oarlock.io.model import Model
 from oarlock.ir.location import here
+from oarlock.runtime.budget import RunLimits
+from oarlock.runtime.executor import Executor
 from oarlock.runtime.feed import check_feed
 from oarlock.runtime.place import CPUPlace
+from oarlock.serving.limits import ServingLimits
+from oarlock.serving.refusal import Refusal, too_much
 from oarlock.serving.rows import Rows, find_rows
-from oarlock.serving.run_size import RunSize, RunSizes
+from oarlock.serving.run_size import RunSize, RunSizes, computes_sizes
 
 __all__ = ["Feed", "ServedModel", "Values", "run_by_onnxruntime"]
+
+_MOST_SECONDS = 600.0  # of a run that is interpreted; a request is answered by then
 
 Feed = Mapping[str, torch.Tensor]
 Values = dict[str, torch.Tensor]
@@ -31,10 +37,18 @@ class _Joinable:
 class ServedModel:
     """A model under a name. Threads may call it at once.
 
-    `run` computes the targets of one feed; where it is not given, a plan of the model does, prepared once.
+    `run` computes the targets of one feed; by default a plan of the model does, prepared once. If values that a run computes decide how
+    much memory it takes, the run is interpreted instead, and raises Refusal before its values take more than `run_bytes`.
     """
 
-    def __init__(self, name: str, model: Model, run: Callable[[Feed], Sequence[torch.Tensor]] | None = None):
+    def __init__(
+        self,
+        name: str,
+        model: Model,
+        run: Callable[[Feed], Sequence[torch.Tensor]] | None = None,
+        *,
+        run_bytes: int = ServingLimits.run_bytes,
+    ):
         if not model.program.targets:
             raise ArgumentError(
                 "the model has no targets, so there is nothing to answer",
@@ -54,8 +68,11 @@ class ServedModel:
         self.labels = tuple(model.program.targets)
         self.rows: Rows = find_rows(model.program, model.catalogue)
         self._sizes = RunSizes(model.program, model.catalogue)
-        step: Any = model.executor.prepare(model.program, self.labels, scope=model.scope, training=False, measure=False, return_numpy=False)
-        self._run: Callable[[Feed], Sequence[torch.Tensor]] = run or step
+        is_limited = run is None and computes_sizes(model.program, model.catalogue)
+        limits = RunLimits(live_bytes=run_bytes, seconds=_MOST_SECONDS) if is_limited else None
+        executor = Executor(catalogue=model.catalogue, limits=limits) if is_limited else model.executor
+        step: Any = executor.prepare(model.program, self.labels, scope=model.scope, training=False, measure=False, return_numpy=False)
+        self._run: Callable[[Feed], Sequence[torch.Tensor]] = run or (_within_limits(step) if is_limited else step)
         self._needed = set(self.rows.inputs)
 
     def check(self, feed: Feed) -> Feed:
@@ -82,7 +99,7 @@ class ServedModel:
         if len(feeds) > 1:
             try:
                 return [*self._run_joined(feeds)]
-            except OarlockError:
+            except (OarlockError, Refusal):
                 pass
         return [self._run_alone(feed) for feed in feeds]
 
@@ -98,6 +115,19 @@ class ServedModel:
         joined = {var.name: torch.cat([feed[var.name] for feed in feeds]) for var in self.rows.inputs}
         parts = [value.split(counts) for value in self._run(joined)]
         return [dict(zip(self.labels, values, strict=True)) for values in zip(*parts, strict=True)]
+
+
+def _within_limits(step: Callable[[Feed], Sequence[torch.Tensor]]) -> Callable[[Feed], Sequence[torch.Tensor]]:
+    """Return `step`, whose LimitError becomes a Refusal."""
+
+    def run(feed: Feed) -> Sequence[torch.Tensor]:
+        try:
+            return step(feed)
+        except LimitError as error:
+            hint = "send fewer rows, or shorter ones; oarlock serve FILE --run-bytes allows more"
+            raise too_much("run_bytes", error.message, hint=hint) from None
+
+    return run
 
 
 def run_by_onnxruntime(model: Model, *, threads: int | None = None) -> Callable[[Feed], Sequence[torch.Tensor]]:

@@ -14,7 +14,7 @@ from oarlock.op.composed.loss_reduction import reduced, require_one_shape, requi
 from oarlock.op.elementwise import add, divide, multiply, neg
 from oarlock.op.indexing import gather
 from oarlock.op.loss import negative_log_likelihood, softmax_with_cross_entropy, valid_mean
-from oarlock.op.manipulation import transpose
+from oarlock.op.manipulation import match_last_axis, transpose
 from oarlock.op.reduction import mean, reduce_sum
 from oarlock.registry.creator import require_type
 
@@ -32,7 +32,7 @@ def nll_loss(
     require_reduction(reduction)
     with undone_on_error(require_type(log_p, "nll_loss: log_p").block.program):
         rows = rows_of_classes(log_p, axis)
-        _require_each_class("nll_loss", rows, weight)
+        weight = _require_each_class("nll_loss", rows, weight)
         return _reduced(negative_log_likelihood(rows, label, ignore_index=ignore_index), label, weight, ignore_index, reduction)
 
 
@@ -56,9 +56,9 @@ def cross_entropy(
         raise ArgumentError(f"cross_entropy: label_smoothing is from 0 to 1, not {label_smoothing!r:.60}", location=here())
     with undone_on_error(require_type(logits, "cross_entropy: logits").block.program):
         rows = rows_of_classes(logits, axis)
-        _require_each_class("cross_entropy", rows, weight)
+        weight = _require_each_class("cross_entropy", rows, weight)
         if require_type(target, "cross_entropy: target").dtype.is_floating:
-            require_one_shape("cross_entropy", logits, target)
+            target = require_one_shape("cross_entropy", logits, target)
             return _of_probabilities(rows, rows_of_classes(target, axis), weight, label_smoothing, reduction)
         if label_smoothing == 0.0:
             loss = softmax_with_cross_entropy(rows, target, ignore_index=ignore_index)
@@ -82,16 +82,21 @@ def rows_of_classes(x: Var, axis: int | None) -> Var:
     return x if at == rank - 1 else transpose(x, axes=(*(each for each in range(rank) if each != at), at))
 
 
-def _require_each_class(what: str, rows: Var, weight: Var | None) -> None:
-    """Raise ShapeError for weights that are known not to be one for each class, ArgumentError for what is no variable."""
-    if weight is not None and (shape := require_type(weight, f"{what}: weight").shape) is not None:
-        count = (rows.shape or (None,))[-1]
-        if len(shape) != 1 or (isinstance(count, int) and isinstance(shape[0], int) and shape[0] != count):
-            raise ShapeError(
-                f"{what}: weight is {weight.type_text}, where there is one for each of {count} classes",
-                location=here(),
-                given=[rows.describe(), weight.describe()],
-            )
+def _require_each_class(what: str, rows: Var, weight: Var | None) -> Var | None:
+    """Return the weights, required to be one for each class; sizes that only the run knows are compared there.
+
+    Raises ShapeError if they are known to differ, ArgumentError if `weight` is not a variable.
+    """
+    if weight is None or (shape := require_type(weight, f"{what}: weight").shape) is None:
+        return weight
+    count = (rows.shape or (None,))[-1]
+    if len(shape) != 1 or (isinstance(count, int) and isinstance(shape[0], int) and shape[0] != count):
+        raise ShapeError(
+            f"{what}: weight is {weight.type_text}, where there is one for each of {count} classes",
+            location=here(),
+            given=[rows.describe(), weight.describe()],
+        )
+    return weight if shape[0] == count else match_last_axis(weight, rows)
 
 
 def _kept(label: Var, ignore_index: int) -> Var:

@@ -5,7 +5,7 @@ from oarlock.ir.location import here
 from oarlock.ir.var import Var
 from oarlock.op.activation import log_softmax, sigmoid
 from oarlock.op.composed.class_losses import nll_loss, rows_of_classes
-from oarlock.op.composed.loss_reduction import reduced, writing_loss
+from oarlock.op.composed.loss_reduction import reduced, require_one_shape, writing_loss
 from oarlock.op.composed.losses import binary_cross_entropy_with_logits
 from oarlock.op.composed.shape import known_shape
 from oarlock.op.elementwise import add, divide, multiply, neg, subtract
@@ -24,6 +24,7 @@ def sigmoid_focal_loss(x: Var, target: Var, *, alpha: float | None = 0.25, gamma
     What is true counts ``alpha`` times, what is not ``1 - alpha`` times; both count once where it is None.
     """
     with writing_loss("sigmoid_focal_loss", x, reduction):
+        target = require_one_shape("sigmoid_focal_loss", x, target)
         p = sigmoid(x)
         missed = add(multiply(p, subtract(1.0, target)), multiply(subtract(1.0, p), target))
         loss = multiply(binary_cross_entropy_with_logits(x, target, reduction="none"), power(missed, gamma))

@@ -4,8 +4,10 @@ from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.location import here, warn_here
 from oarlock.ir.python_number import as_python
 from oarlock.ir.rollback import undone_on_error
+from oarlock.ir.shape_rules import may_be
 from oarlock.ir.var import Var
-from oarlock.op.reduction import mean, reduce_sum
+from oarlock.op.manipulation import match_shape
+from oarlock.op.reduction import mean, reduce_sum, same_shape
 from oarlock.registry.creator import require_type
 from oarlock.suggestions import did_you_mean
 
@@ -35,21 +37,34 @@ def require_above(what: str, value: object, least: float = 0.0, *, or_equal: boo
     return float(number)
 
 
-def require_one_shape(what: str, x: Var, target: object) -> None:
-    """Raise ShapeError where it is known that a target has another shape: broadcast, each would be compared with what is not its own."""
-    if isinstance(target, Var) and _differ(x, target):
+def require_one_shape(what: str, x: Var, target: Var) -> Var:
+    """Return ``target``, required to have the shape of ``x``: broadcast, each element would be compared with another one's.
+
+    Sizes that only the run knows are compared there. Raises ShapeError if the shapes are known to differ.
+    """
+    if not isinstance(target, Var) or same_shape(x, target):
+        return target
+    if not _may_agree(x, target):
         raise ShapeError(
             f"{what}: the target is {target.type_text}, where x is {x.type_text}; they have one shape",
             location=here(),
             given=[x.describe(), target.describe()],
             hint="ol.op.unsqueeze(x, 1) adds an axis, ol.op.squeeze(x, axis=1) takes it off" if x.ndim != target.ndim else None,
         )
+    return match_shape(target, x)
 
 
 def warn_of_broadcast(what: str, x: object, y: object) -> None:
     """Warn where two variables that are compared have other shapes, as [n, 1] and [n], of which each is compared with all others."""
     if isinstance(x, Var) and isinstance(y, Var) and x.ndim and y.ndim and _differ(x, y):
         warn_here(f'{what}: "{x.name}" is {x.type_text} and "{y.name}" {y.type_text}, so that they are broadcast')
+
+
+def _may_agree(x: Var, y: Var) -> bool:
+    """Return whether the shapes of two variables may be equal in some run."""
+    if x.shape is None or y.shape is None:
+        return True
+    return len(x.shape) == len(y.shape) and all(map(may_be, x.shape, y.shape))
 
 
 def _differ(x: Var, y: Var) -> bool:

@@ -91,7 +91,7 @@ def binary_cross_entropy_with_logits(
 ) -> Var:
     """The same of the sigmoid of ``x``, computed stably. What is lost at targets of 1 counts `positive_weight` times, which broadcasts."""
     with writing_loss("binary_cross_entropy_with_logits", x, reduction):
-        require_one_shape("binary_cross_entropy_with_logits", x, target)
+        target = require_one_shape("binary_cross_entropy_with_logits", x, target)
         one = constant_like(1.0, x)
         likely = log_sigmoid(x)
         if positive_weight is not None:

@@ -72,7 +72,7 @@ conditional_block.block_sizes = branch_sizes
 conditional_block.block_flow = flow_of
 
 
-@told_size(conditional_block)
+@told_size(conditional_block, bounded=True)
 def branch_ran(values, free, when=None, *, body):
     return 1 if when is None or when else 0
 

@@ -70,7 +70,7 @@ def recurrent(context, sequences, initial, free, splits=None, *, body: Block, su
     return joined, memories, totals
 
 
-@told_size(recurrent)
+@told_size(recurrent, bounded=True)
 def recurrent_steps(sequences, initial, free, splits=None, *, body, summed, reverse, segments=0):
     if splits is None:
         return len(sequences[0])

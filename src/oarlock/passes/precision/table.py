@@ -22,7 +22,10 @@ FOLLOWING: dict[str, str] = {
     **dict.fromkeys(("relu", "leaky_relu", "hardtanh", "hardsigmoid", "hardswish"), "piecewise linear: rounds each element once"),
     **dict.fromkeys(("sigmoid", "tanh", "gelu", "silu", "mish", "elu"), "smooth and bounded by its input: rounds each element once"),
     "dropout": "multiplies by 0 or one number",
-    **dict.fromkeys(("assign", "move", "stop_gradient", "optimization_barrier", "broadcast_to", "broadcast_to_like"), "copies elements"),
+    **dict.fromkeys(
+        ("assign", "move", "stop_gradient", "optimization_barrier", "broadcast_to", "broadcast_to_like", "match_last_axis", "match_shape"),
+        "copies elements",
+    ),
     **dict.fromkeys(("reshape", "reshape_like", "flatten", "view", "transpose", "matrix_transpose"), "moves elements"),
     **dict.fromkeys(("concat", "stack", "split", "split_like", "slice", "narrow", "pad", "tile", "flip", "roll"), "moves elements"),
     **dict.fromkeys(("diagonal", "tril", "triu", "windows", "repeat_interleave", "gather", "index", "take_along_axis"), "moves elements"),

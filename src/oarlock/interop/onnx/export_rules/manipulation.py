@@ -8,6 +8,7 @@ from oarlock.ir.size import Size
 
 __all__ = ["in_shape", "put_along"]
 
+export("match_shape", "match_last_axis")(lambda g, x, like: g("Identity", x))
 export("reshape_like")(lambda g, x, like: g.reshape(x, g.shape(like)))
 export("transpose")(lambda g, x, *, axes: g("Transpose", x, perm=list(axes)) if axes else x)
 export("concat")(lambda g, xs, *, axis: g("Concat", *xs, axis=axis))
