@@ -332,4 +332,4 @@ def test_the_gradient_of_a_gradient_is_held_to_a_shape_that_only_its_own_input_t
         dy, ddx = ol.layer.data("dy", [2, 1], batch=None), ol.layer.data("ddx", ["k", 3], batch=None)
         dx = standard.get("variance_dx_dx")(dy=dy, ddx=ddx, axis=-1, correction=1.0, keepdim=True)
     with pytest.raises(ol.ShapeError, match="variance_dx_dx: "):
-        ol.Executor().run(program, {"dy": numpy.ones((2, 1), "float32"), "ddx": numpy.ones((1, 3), "float32")}, [dx])
+        ol.Executor().run(program, {"dy": numpy.ones((2, 1), "float32"), "ddx": numpy.ones((1, 3), "float32")}, [dx], scope=ol.Scope())

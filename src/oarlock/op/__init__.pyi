@@ -1944,6 +1944,18 @@ def lu(x: Var, *, name: str | None = None) -> tuple[Var, Var, Var]:
     Of a matrix without an inverse the gradient makes the run fail.
     """
 
+def match_last_axis(x: Var, like: Var, *, name: str | None = None) -> Var:
+    """match_last_axis(x: T[k], like: shape[...s k]) -> y: T[k]
+
+    Return ``x``, and require one element for each index of the last axis of ``like``, compared in the run if the sizes are unknown.
+    """
+
+def match_shape(x: Var, like: Var, *, name: str | None = None) -> Var:
+    """match_shape(x: T[*b], like: shape[*b]) -> y: T[*b]
+
+    Return ``x``, and require that it has the shape of ``like``. Sizes that are known only in the run are compared there.
+    """
+
 def matmul(x: Var, y: Var, *, name: str | None = None) -> Var:
     """matmul(x: inexact[*~b m k], y: inexact[*~b k n]) -> z: inexact[*b m n]
 
