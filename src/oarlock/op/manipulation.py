@@ -48,7 +48,6 @@ reshape_like.gradient_programs(x=lambda x_shape, dy: reshape_like(dy, x_shape))
 @operator(
     "x: T[*b], like: shape[*b] -> y: T[*b]",
     aliases=("x",),
-    linear_in=("x",),
     cases=[
         Case(x=[1.0, 2.0], like=[0.0, 0.0], y=[1.0, 2.0]),
         Case(x=[[True]], like=[[0]], y=[[True]]),
@@ -67,7 +66,6 @@ match_shape.gradient_programs(x=lambda dy: dy)
 @operator(
     "x: T[k], like: shape[...s k] -> y: T[k]",
     aliases=("x",),
-    linear_in=("x",),
     cases=[
         Case(x=[1.0, 2.0], like=[[0.0, 0.0]], y=[1.0, 2.0]),
         GradCheck(x=(3,), like=(2, 3)),

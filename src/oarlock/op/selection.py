@@ -130,10 +130,10 @@ def _require_places(indices, x, axis: int | None) -> None:
     """Raise ShapeError unless `indices` may be positions along an axis of ``x``, with the other axes of ``x``."""
     at = require_axis(x.shape, -1 if axis is None else axis)
     if len(indices.shape) != len(x.shape):
-        raise ShapeError(f"indices are {format_shape(indices.shape)}, where x is {format_shape(x.shape)}")
+        raise ShapeError(f"indices are {format_shape(indices.shape)}, but x is {format_shape(x.shape)}")
     require_at_most(indices.shape[at], x.shape[at], "{} indices are given along an axis of {}", indices.shape[at], x.shape[at])
     for count, size in zip(indices.shape[:at] + indices.shape[at + 1 :], x.shape[:at] + x.shape[at + 1 :], strict=True):
-        require_equal_numbers(count, size, "indices are {}, where x is {}", format_shape(indices.shape), format_shape(x.shape))
+        require_equal_numbers(count, size, "indices are {}, but x is {}", format_shape(indices.shape), format_shape(x.shape))
 
 
 top_k_dx.check_shapes(lambda indices, dvalues, x_shape, *, axis=None: _require_places(indices, x_shape, axis))

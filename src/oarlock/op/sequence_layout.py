@@ -54,6 +54,12 @@ def sequence_concat_shapes(xs, splits):
 sequence_concat.gradient_programs(xs=lambda xs_shape, splits, dy: sequence_split(dy, splits, xs_shape))
 
 
+def _require_parts(shape: Shape, parts: list[TensorType], splits: list[TensorType]) -> None:
+    _require_pairs(parts, splits)
+    count = sum_of(item.shape[0] for item in parts)
+    require_equal_numbers(shape[0], count, "y has {} elements, but the sequences have {}", shape[0], count)
+
+
 @operator(
     "y: T[q ...d], *splits: int64[s], *like: shape[k_i ...e] -> *xs: T[k_i ...d]",
     checks_values=True,
@@ -75,9 +81,7 @@ def sequence_split(y, splits, like):
 
 @sequence_split.infer_shape
 def sequence_split_shapes(y, splits, like):
-    _require_pairs(like, splits)
-    count = sum_of(item.shape[0] for item in like)
-    require_equal_numbers(y.shape[0], count, "y has {} elements, but the sequences have {}", y.shape[0], count)
+    _require_parts(y.shape, like, splits)
     return [(item.shape[0], *y.shape[1:]) for item in like]
 
 
@@ -89,9 +93,7 @@ def sequence_split_dy(splits, dxs, y_shape):
 
 @sequence_split_dy.check_shapes
 def require_elements_of_parts(splits, dxs, y_shape):
-    _require_pairs(dxs, splits)
-    count = sum_of(item.shape[0] for item in dxs)
-    require_equal_numbers(y_shape.shape[0], count, "y has {} elements, where the sequences have {}", y_shape.shape[0], count)
+    _require_parts(y_shape.shape, dxs, splits)
 
 
 sequence_split_dy.gradient_programs(dxs=lambda splits, dxs_shape, ddy: sequence_split(ddy, splits, dxs_shape))

@@ -99,7 +99,7 @@ class RunSizes:
 
 
 def computes_sizes(program: Program, catalogue: Catalogue) -> bool:
-    """Return whether a value that a run computes decides how much memory an op takes, so that no request tells the size of its run."""
+    """Return whether computed values decide how much memory some op takes, so that the size of a run is unknown before it."""
     inputs = set(program.main.inputs)
     for op in walk_ops(needed_ops(program.main.ops, program.targets.values())):
         operator = catalogue.get(op.type)
