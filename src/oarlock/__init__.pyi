@@ -1,6 +1,6 @@
 # Written by tools/stubs.py, which reads what the package declares.
 
-"""Oarlock: a model - forward, backward, update and control flow - is one program."""
+"""Oarlock: a model (forward, backward, update and control flow) is one program."""
 
 from oarlock import data as data
 from oarlock import datasets as datasets

@@ -1,6 +1,6 @@
 # Written by tools/stubs.py, which reads what the package declares.
 
-"""Data of many kinds, as rows and batches that a program is fed."""
+"""Data sources of many kinds, as rows and batches for programs."""
 
 from oarlock.data.image_folder import ImageFolder as ImageFolder
 from oarlock.data.recognition import read as read

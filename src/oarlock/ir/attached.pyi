@@ -47,7 +47,7 @@ class AttachedToVar:
     def __abs__(self) -> Var:
         """abs(x: number[*b]) -> y: number.real[*b]
 
-        ``|x|``, a real number; its gradient at 0 is 0.
+        ``|x|``, a real number. Its gradient at 0 is 0.
         """
 
     def __add__(self, other: Var | complex) -> Var:
@@ -66,13 +66,13 @@ class AttachedToVar:
     def __floordiv__(self, other: Var | complex) -> Var:
         """floor_divide(x: real[*#s], y: real[*#s]) -> z: real[*#s]
 
-        ``x / y``, rounded down. An integer by 0 fails. Its gradient is zero wherever it has one.
+        ``x / y``, rounded down. Division of an integer by 0 raises KernelError. The gradient is zero wherever it is defined.
         """
 
     def __ge__(self, other: Var | complex) -> Var:
         """greater_equal(x: real[*#s], y: real[*#s]) -> z: bool[*#s]
 
-        Where ``x >= y``.
+        ``x >= y``, elementwise.
         """
 
     def __getitem__(self, key: int | slice | ellipsis | Var | None | tuple[int | slice | ellipsis | Var | None, ...]) -> Var:
@@ -86,7 +86,7 @@ class AttachedToVar:
     def __gt__(self, other: Var | complex) -> Var:
         """greater(x: real[*#s], y: real[*#s]) -> z: bool[*#s]
 
-        Where ``x > y``.
+        ``x > y``, elementwise.
         """
 
     def __invert__(self) -> Var:
@@ -96,19 +96,19 @@ class AttachedToVar:
     def __le__(self, other: Var | complex) -> Var:
         """less_equal(x: real[*#s], y: real[*#s]) -> z: bool[*#s]
 
-        Where ``x <= y``.
+        ``x <= y``, elementwise.
         """
 
     def __lshift__(self, other: Var | complex) -> Var:
         """bitwise_left_shift(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
 
-        ``x`` moved up by ``y`` bits, zeros behind; 0 where ``y`` is negative, or at least as many as there are bits.
+        ``x`` shifted left by ``y`` bits; 0 if ``y`` is negative or at least the number of bits.
         """
 
     def __lt__(self, other: Var | complex) -> Var:
         """less(x: real[*#s], y: real[*#s]) -> z: bool[*#s]
 
-        Where ``x < y``.
+        ``x < y``, elementwise.
         """
 
     def __matmul__(self, other: Var) -> Var:
@@ -117,13 +117,13 @@ class AttachedToVar:
     def __mod__(self, other: Var | complex) -> Var:
         """remainder(x: real[*#s], y: real[*#s]) -> z: real[*#s]
 
-        ``x - floor_divide(x, y) * y``, which has the sign of ``y``. An integer by 0 fails.
+        ``x - floor_divide(x, y) * y``, which has the sign of ``y``. Division of an integer by 0 raises KernelError.
         """
 
     def __mul__(self, other: Var | complex) -> Var:
         """multiply(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
-        ``z = x * y``, element by element.
+        ``z = x * y``, elementwise.
         """
 
     def __ne__(self, other: object) -> Var:
@@ -153,25 +153,25 @@ class AttachedToVar:
     def __rfloordiv__(self, other: Var | complex) -> Var:
         """floor_divide(x: real[*#s], y: real[*#s]) -> z: real[*#s]
 
-        ``x / y``, rounded down. An integer by 0 fails. Its gradient is zero wherever it has one.
+        ``x / y``, rounded down. Division of an integer by 0 raises KernelError. The gradient is zero wherever it is defined.
         """
 
     def __rlshift__(self, other: Var | complex) -> Var:
         """bitwise_left_shift(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
 
-        ``x`` moved up by ``y`` bits, zeros behind; 0 where ``y`` is negative, or at least as many as there are bits.
+        ``x`` shifted left by ``y`` bits; 0 if ``y`` is negative or at least the number of bits.
         """
 
     def __rmod__(self, other: Var | complex) -> Var:
         """remainder(x: real[*#s], y: real[*#s]) -> z: real[*#s]
 
-        ``x - floor_divide(x, y) * y``, which has the sign of ``y``. An integer by 0 fails.
+        ``x - floor_divide(x, y) * y``, which has the sign of ``y``. Division of an integer by 0 raises KernelError.
         """
 
     def __rmul__(self, other: Var | complex) -> Var:
         """multiply(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
-        ``z = x * y``, element by element.
+        ``z = x * y``, elementwise.
         """
 
     def __ror__(self, other: Var | complex) -> Var:
@@ -180,19 +180,19 @@ class AttachedToVar:
     def __rpow__(self, other: Var | complex) -> Var:
         """power(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
-        ``x`` to the power ``y``. Integers drop the fraction of a power that is below 0, and are no number above 0 to it.
+        ``x`` to the power ``y``. For integers and a negative power, the result is truncated, and 0 for a base of 0.
         """
 
     def __rrshift__(self, other: Var | complex) -> Var:
         """bitwise_right_shift(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
 
-        ``x`` moved down by ``y`` bits, rounded down; all bits leave, but for the sign, where ``y`` is negative or more than there are.
+        ``x`` shifted right by ``y`` bits, rounding down; only the sign remains if ``y`` is negative or exceeds the number of bits.
         """
 
     def __rshift__(self, other: Var | complex) -> Var:
         """bitwise_right_shift(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
 
-        ``x`` moved down by ``y`` bits, rounded down; all bits leave, but for the sign, where ``y`` is negative or more than there are.
+        ``x`` shifted right by ``y`` bits, rounding down; only the sign remains if ``y`` is negative or exceeds the number of bits.
         """
 
     def __rsub__(self, other: Var | complex) -> Var:

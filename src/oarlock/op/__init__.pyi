@@ -618,25 +618,25 @@ def vector_norm(x: Var, order: float = 2.0, axis: int | tuple[int, ...] | None =
 def abs(x: Var, *, name: str | None = None) -> Var:
     """abs(x: number[*b]) -> y: number.real[*b]
 
-    ``|x|``, a real number; its gradient at 0 is 0.
+    ``|x|``, a real number. Its gradient at 0 is 0.
     """
 
 def accuracy(predict: Var, label: Var, ignore_index: int = -100, *, name: str | None = None) -> Var:
     """accuracy(predict: float[*b k!], label: int64[*b], ignore_index=-100) -> y: float32[]
 
-    The share of rows whose largest entry is at ``label``, of those whose label is not ignored: 0 to 1, NaN where there are none.
+    The fraction of rows whose largest entry is at ``label``, of the rows whose label is not ignored; NaN if there are none.
     """
 
 def acos(x: Var, *, name: str | None = None) -> Var:
     """acos(x: inexact[*b]) -> y: inexact[*b]
 
-    The angle, from 0 to ``pi``, of which ``x`` is the cosine; NaN beyond -1 and 1.
+    The inverse cosine, an angle from 0 to ``pi``; NaN outside of -1 to 1.
     """
 
 def acosh(x: Var, *, name: str | None = None) -> Var:
     """acosh(x: inexact[*b]) -> y: inexact[*b]
 
-    The number, not below 0, of which ``x`` is the hyperbolic cosine; NaN below 1.
+    The inverse hyperbolic cosine, at least 0; NaN below 1.
     """
 
 def adam(param: Var, grad: Var, moment1: Var, moment2: Var, step: Var | float, learning_rate: Var | float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, weight_decay: float = 0.0, *, name: str | None = None) -> tuple[Var, Var, Var]:
@@ -644,45 +644,45 @@ def adam(param: Var, grad: Var, moment1: Var, moment2: Var, step: Var | float, l
 
     Adam (Kingma and Ba, 2015, algorithm 1); ``step`` counts from 1.
 
-    ``next = (1 - rate weight_decay) param - rate (m / (1 - beta1**step)) / (sqrt(v / (1 - beta2**step)) + epsilon)``, of which the first
-    factor is AdamW's (Loshchilov and Hutter, 2019, algorithm 2).
+    ``next = (1 - rate weight_decay) param - rate (m / (1 - beta1**step)) / (sqrt(v / (1 - beta2**step)) + epsilon)``. The first factor is
+    the decoupled weight decay of AdamW (Loshchilov and Hutter, 2019, algorithm 2).
     """
 
 def adaptive_average_pool1d(x: Var, size: int | Sequence[int], *, name: str | None = None) -> Var:
     """adaptive_average_pool1d(x: float[n c! w!], size) -> y: float[n c ow]
 
-    `adaptive_average_pool2d` along one axis.
+    Average pooling to ``size`` along one axis; see `adaptive_average_pool2d`.
     """
 
 def adaptive_average_pool2d(x: Var, size: int | Sequence[int], *, name: str | None = None) -> Var:
     """adaptive_average_pool2d(x: float[n c! h! w!], size) -> y: float[n c oh ow]
 
-    The mean of each of ``size`` windows of each channel: of ``s`` windows of ``h`` rows, window ``i`` has the rows from
-    ``floor(i h / s)`` to ``ceil((i + 1) h / s)``.
+    Average pooling of each channel to ``size`` outputs: with ``s`` windows over ``h`` rows, window ``i`` covers the rows from
+    ``floor(i h / s)`` to ``ceil((i + 1) h / s)``, the end excluded.
     """
 
 def adaptive_average_pool3d(x: Var, size: int | Sequence[int], *, name: str | None = None) -> Var:
     """adaptive_average_pool3d(x: float[n c! d! h! w!], size) -> y: float[n c od oh ow]
 
-    `adaptive_average_pool2d` along three axes.
+    Average pooling to ``size`` along three axes; see `adaptive_average_pool2d`.
     """
 
 def adaptive_max_pool1d(x: Var, size: int | Sequence[int], *, name: str | None = None) -> Var:
     """adaptive_max_pool1d(x: float[n c! w!], size) -> y: float[n c ow], index: int64[n c ow]
 
-    `adaptive_max_pool2d` along one axis.
+    Max pooling to ``size`` along one axis; see `adaptive_max_pool2d`.
     """
 
 def adaptive_max_pool2d(x: Var, size: int | Sequence[int], *, name: str | None = None) -> Var:
     """adaptive_max_pool2d(x: float[n c! h! w!], size) -> y: float[n c oh ow], index: int64[n c oh ow]
 
-    The largest value in each of ``size`` windows, those of `adaptive_average_pool2d`; ``index`` is where it stood.
+    The largest value in each window of `adaptive_average_pool2d`; ``index`` is its flat position in the channel.
     """
 
 def adaptive_max_pool3d(x: Var, size: int | Sequence[int], *, name: str | None = None) -> Var:
     """adaptive_max_pool3d(x: float[n c! d! h! w!], size) -> y: float[n c od oh ow], index: int64[n c od oh ow]
 
-    `adaptive_max_pool2d` along three axes.
+    Max pooling to ``size`` along three axes; see `adaptive_max_pool2d`.
     """
 
 def add(x: Var | builtins.complex, y: Var | builtins.complex, *, name: str | None = None) -> Var:
@@ -694,19 +694,19 @@ def add(x: Var | builtins.complex, y: Var | builtins.complex, *, name: str | Non
 def addcmul(base: Var | float, x: Var | float, y: Var | float, subtracted: bool = False, *, name: str | None = None) -> Var:
     """addcmul(base: float[*#s], x: float[*#s], y: float[*#s], subtracted=False) -> z: float[*#s]
 
-    ``z = base + x * y``, or ``base - x * y`` where the product is ``subtracted``; element by element.
+    ``z = base + x * y``, or ``z = base - x * y`` if ``subtracted``; elementwise.
     """
 
 def addmm(base: Var, x: Var, w: Var, *, name: str | None = None) -> Var:
     """addmm(base: float[*~b n], x: float[*~b k], w: float[k n]) -> out: float[*b n]
 
-    Rows times a shared matrix, added to what is there: ``out = base + x @ w``.
+    Rows times a shared matrix, added to ``base``: ``out = base + x @ w``.
     """
 
 def addmm_nt(base: Var, w: Var, x: Var, *, name: str | None = None) -> Var:
     """addmm_nt(base: float[*~b k], w: float[k n], x: float[*~b n]) -> out: float[*b k]
 
-    Rows times the transpose of a shared matrix, added to what is there: ``out = base + x @ w.T``, as a gradient of ``linear`` is.
+    Rows times a transposed shared matrix, added to ``base``: ``out = base + x @ w.T``, as in the gradient of ``linear``.
     """
 
 def addmm_tn(base: Var, x: Var, dout: Var, scale: float = 1.0, *, name: str | None = None) -> Var:
@@ -718,270 +718,274 @@ def addmm_tn(base: Var, x: Var, dout: Var, scale: float = 1.0, *, name: str | No
 def all(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
     """all(x: bool[...s], axis=None, keepdim=False) -> y: bool[...s-{axis}]
 
-    Whether every element along one axis or several is true, every one for None; of nothing, true. ``keepdim`` leaves sizes of 1.
+    Whether all elements over one axis, several, or all (None) are true; true if there are none. ``keepdim`` keeps axes with size 1.
     """
 
 def all_gather(x: Var, counts: Var | None = None, whole: Var | None = None, axis: int = 0, workers: int = 0, *, name: str | None = None) -> Var:
     """all_gather(x: T[...s], counts?: int64[w], whole?: shape[...m], axis=0, workers=0) -> y: T[...t]
 
-    The tensors of all workers one after another along ``axis``, in the order of the workers, on every worker.
+    The tensors of all workers concatenated along ``axis``, in worker order, on every worker.
 
-    Along ``axis`` workers may have different sizes, 0 too; their other sizes are equal. ``counts`` tells these sizes where they are known;
-    else they are exchanged first. ``whole`` tells the size of the result along ``axis`` by its own first one. Of so many ``workers``, each
-    has as much as the others, so the size of the result follows and nothing is exchanged first.
+    Sizes along ``axis`` may differ between workers and may be 0; the other sizes are equal. ``counts`` holds the sizes along ``axis`` if
+    they are known; otherwise they are exchanged first. The first size of ``whole`` is the expected size of the result along ``axis``. With
+    ``workers``, the number of workers, all have equal sizes, so the size of the result is known and nothing is exchanged first.
     """
 
 @overload
 def all_reduce(xs: Sequence[Var] | Var, op: str = "sum", *, name: str | None = None) -> list[Var]:
     """all_reduce(*xs: number, op="sum") -> *ys: number
 
-    The sum of each tensor over all workers, or its largest or smallest elements, on every worker: the same bits on each.
+    The sum of each tensor over all workers, or its elementwise maximum or minimum, bit-identical on every worker.
 
-    Each tensor has one shape on all workers. Several in one op are sent together. The gradient of a sum is the sum of the workers'
-    gradients, so it is that of all that the workers compute, added up; the largest and the smallest have none.
+    Each tensor has the same shape on all workers; all tensors of one op are sent together. The gradient of a sum is the sum of the workers'
+    gradients: it differentiates the total of all workers. Maximum and minimum have no gradient.
     """
 
 @overload
 def all_reduce(*xs: Var, op: str = "sum", name: str | None = None) -> list[Var]:
     """all_reduce(*xs: number, op="sum") -> *ys: number
 
-    The sum of each tensor over all workers, or its largest or smallest elements, on every worker: the same bits on each.
+    The sum of each tensor over all workers, or its elementwise maximum or minimum, bit-identical on every worker.
 
-    Each tensor has one shape on all workers. Several in one op are sent together. The gradient of a sum is the sum of the workers'
-    gradients, so it is that of all that the workers compute, added up; the largest and the smallest have none.
+    Each tensor has the same shape on all workers; all tensors of one op are sent together. The gradient of a sum is the sum of the workers'
+    gradients: it differentiates the total of all workers. Maximum and minimum have no gradient.
     """
 
 @overload
 def all_reduce_done(exchange: Var, likes: Sequence[Var] | Var, *, name: str | None = None) -> list[Var]:
     """all_reduce_done(exchange: number[k], *likes: shape) -> *ys: number
 
-    The tensors that `all_reduce_start` began to exchange, once that is done, each of the shape of one of ``likes``.
+    Wait for `all_reduce_start` and return its tensors, in the shapes of ``likes``.
     """
 
 @overload
 def all_reduce_done(exchange: Var, *likes: Var, name: str | None = None) -> list[Var]:
     """all_reduce_done(exchange: number[k], *likes: shape) -> *ys: number
 
-    The tensors that `all_reduce_start` began to exchange, once that is done, each of the shape of one of ``likes``.
+    Wait for `all_reduce_start` and return its tensors, in the shapes of ``likes``.
     """
 
 @overload
 def all_reduce_start(xs: Sequence[Var] | Var, op: str = "sum", *, name: str | None = None) -> Var:
     """all_reduce_start(*xs: number, op="sum") -> exchange: number[k]
 
-    Begin to exchange tensors as `all_reduce` does; meanwhile a worker computes what does not need them.
+    Start the exchange of `all_reduce`, so that a worker can compute independent work until `all_reduce_done`.
 
-    ``exchange`` has room for their elements, one tensor after another, and these are in the making: nothing but `all_reduce_done` may read
-    it. A plan writes both in place of `all_reduce` (`passes/overlap_exchanges.py`).
+    ``exchange`` is a buffer for all elements, one tensor after another. It is not complete yet: only `all_reduce_done` may read it. A plan
+    uses the pair in place of `all_reduce` (`passes/overlap_exchanges.py`).
     """
 
 @overload
 def all_reduce_start(*xs: Var, op: str = "sum", name: str | None = None) -> Var:
     """all_reduce_start(*xs: number, op="sum") -> exchange: number[k]
 
-    Begin to exchange tensors as `all_reduce` does; meanwhile a worker computes what does not need them.
+    Start the exchange of `all_reduce`, so that a worker can compute independent work until `all_reduce_done`.
 
-    ``exchange`` has room for their elements, one tensor after another, and these are in the making: nothing but `all_reduce_done` may read
-    it. A plan writes both in place of `all_reduce` (`passes/overlap_exchanges.py`).
+    ``exchange`` is a buffer for all elements, one tensor after another. It is not complete yet: only `all_reduce_done` may read it. A plan
+    uses the pair in place of `all_reduce` (`passes/overlap_exchanges.py`).
     """
 
 def all_to_all(x: Var, *, name: str | None = None) -> Var:
     """all_to_all(x: T[n ...d]) -> y: T[n ...d]
 
-    The rows of each worker in equal parts, of which worker i gets the i-th: those for this worker, in the order of who sent them.
+    Exchange equal parts of the rows: worker i receives the i-th part of each worker, in order of the senders.
 
-    ``n`` is one size on all workers, and a multiple of their number.
+    ``n`` is the same on all workers, and a multiple of their number.
     """
 
 def amax(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
     """amax(x: real[...s], axis=None, keepdim=False) -> y: real[...s-{axis!}]
 
-    The largest element over an axis, several, or all where that is None; equal ones share the gradient evenly.
+    The largest element over one axis, several, or all if ``axis`` is None. Ties share the gradient evenly.
     """
 
 def amin(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
     """amin(x: real[...s], axis=None, keepdim=False) -> y: real[...s-{axis!}]
 
-    The smallest element over an axis, several, or all where that is None; equal ones share the gradient evenly.
+    The smallest element over one axis, several, or all if ``axis`` is None. Ties share the gradient evenly.
     """
 
 def angle(x: Var, *, name: str | None = None) -> Var:
     """angle(x: complex[*b]) -> y: complex.real[*b]
 
-    The angle of a complex number, from ``-pi`` to ``pi``; that of 0, and its gradient, is 0.
+    The angle of a complex number, from ``-pi`` to ``pi``; 0 at 0, with a zero gradient.
     """
 
 def any(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
     """any(x: bool[...s], axis=None, keepdim=False) -> y: bool[...s-{axis}]
 
-    Whether some element along one axis or several is true, at all for None; of nothing, false. ``keepdim`` leaves sizes of 1.
+    Whether any element over one axis, several, or all (None) is true; false if there are none. ``keepdim`` keeps axes with size 1.
     """
 
 @overload
 def arange(like: Sequence[Var] | Var = (), *, stop: int | Sequence[int | str] | Var, start: int | Sequence[int | str] | Var = (0,), step: int = 1, dtype: DType | str | type = "int64", name: str | None = None) -> Var:
     """arange(*like: shape, stop, start=(0,), step=1, dtype=int64) -> y: {dtype}
 
-    The numbers from ``start`` on and before ``stop``, in steps of ``step``; none where there are none.
+    The numbers from ``start`` to before ``stop``, in steps of ``step``; there may be none.
 
-    Either may be a symbol, which ``like`` tells, or a variable, int64[1]. Of symbols, it is taken that there are numbers between them.
+    Either bound may be a symbol, whose value ``like`` provides, or a variable, int64[1]. A range between symbols is assumed not to be
+    empty.
     """
 
 @overload
 def arange(like: Sequence[Var] | Var, stop: int | Sequence[int | str] | Var, start: int | Sequence[int | str] | Var = (0,), step: int = 1, dtype: DType | str | type = "int64", *, name: str | None = None) -> Var:
     """arange(*like: shape, stop, start=(0,), step=1, dtype=int64) -> y: {dtype}
 
-    The numbers from ``start`` on and before ``stop``, in steps of ``step``; none where there are none.
+    The numbers from ``start`` to before ``stop``, in steps of ``step``; there may be none.
 
-    Either may be a symbol, which ``like`` tells, or a variable, int64[1]. Of symbols, it is taken that there are numbers between them.
+    Either bound may be a symbol, whose value ``like`` provides, or a variable, int64[1]. A range between symbols is assumed not to be
+    empty.
     """
 
 @overload
 def arange(stop: int | Sequence[int | str] | Var, start: int | Sequence[int | str] | Var = (0,), step: int = 1, dtype: DType | str | type = "int64", *, name: str | None = None) -> Var:
     """arange(*like: shape, stop, start=(0,), step=1, dtype=int64) -> y: {dtype}
 
-    The numbers from ``start`` on and before ``stop``, in steps of ``step``; none where there are none.
+    The numbers from ``start`` to before ``stop``, in steps of ``step``; there may be none.
 
-    Either may be a symbol, which ``like`` tells, or a variable, int64[1]. Of symbols, it is taken that there are numbers between them.
+    Either bound may be a symbol, whose value ``like`` provides, or a variable, int64[1]. A range between symbols is assumed not to be
+    empty.
     """
 
 def arange_like(like: Var, *, name: str | None = None) -> Var:
     """arange_like(like: shape[n ...d]) -> y: int64[n]
 
-    The numbers of all rows of ``like``, from 0.
+    The indices of all rows of ``like``, from 0.
     """
 
 def argmax(x: Var, axis: int = -1, keepdim: bool = False, *, name: str | None = None) -> Var:
     """argmax(x: real[...s], axis=-1, keepdim=False) -> y: int64[...s-{axis!}]
 
-    Where along ``axis`` the largest element stands, the first of equal ones. ``keepdim`` leaves a size of 1 behind.
+    The index of the largest element along ``axis``, the first on ties. ``keepdim`` keeps the axis with size 1.
     """
 
 def argmin(x: Var, axis: int = -1, keepdim: bool = False, *, name: str | None = None) -> Var:
     """argmin(x: real[...s], axis=-1, keepdim=False) -> y: int64[...s-{axis!}]
 
-    Where along ``axis`` the smallest element stands, the first of equal ones. ``keepdim`` leaves a size of 1 behind.
+    The index of the smallest element along ``axis``, the first on ties. ``keepdim`` keeps the axis with size 1.
     """
 
 def argwhere(condition: Var, *, name: str | None = None) -> Var:
     """argwhere(condition: bool[...s]) -> y: int64[? r]
 
-    Where the condition is true: a row of numbers, one for each axis, for each place, in their order.
+    The indices of the true elements, in order: a row per element, with one index per axis.
     """
 
 def around(x: Var, decimals: int = 0, *, name: str | None = None) -> Var:
     """around(x: float[*b], decimals=0) -> y: float[*b]
 
-    The nearest number of so many ``decimals``, below 0 of tens; `round` for 0.
+    ``x`` rounded to ``decimals`` decimal places; a negative number rounds to tens, hundreds and so on.
     """
 
 def asin(x: Var, *, name: str | None = None) -> Var:
     """asin(x: inexact[*b]) -> y: inexact[*b]
 
-    The angle, from ``-pi / 2`` to ``pi / 2``, of which ``x`` is the sine; NaN beyond -1 and 1.
+    The inverse sine, an angle from ``-pi / 2`` to ``pi / 2``; NaN outside of -1 to 1.
     """
 
 def asinh(x: Var, *, name: str | None = None) -> Var:
     """asinh(x: inexact[*b]) -> y: inexact[*b]
 
-    The number of which ``x`` is the hyperbolic sine.
+    The inverse hyperbolic sine.
     """
 
 def assign(x: Var, *, name: str | None = None) -> Var:
     """assign(x: T[*b]) -> y: T[*b]
 
-    ``x`` itself, under another name. At the end of the main block it gives a persistable variable its next value.
+    ``x`` itself, under another name. At the end of the main block, it sets the next value of a persistable variable.
     """
 
 def atan(x: Var, *, name: str | None = None) -> Var:
     """atan(x: inexact[*b]) -> y: inexact[*b]
 
-    The angle, between ``-pi / 2`` and ``pi / 2``, of which ``x`` is the tangent.
+    The inverse tangent, an angle between ``-pi / 2`` and ``pi / 2``.
     """
 
 def atan2(y: Var | float, x: Var | float, *, name: str | None = None) -> Var:
     """atan2(y: float[*#s], x: float[*#s]) -> angle: float[*#s]
 
-    The angle, from ``-pi`` to ``pi``, at which the point ``(x, y)`` stands.
+    The angle of the point ``(x, y)``, from ``-pi`` to ``pi``.
     """
 
 def atanh(x: Var, *, name: str | None = None) -> Var:
     """atanh(x: inexact[*b]) -> y: inexact[*b]
 
-    The number of which ``x`` is the hyperbolic tangent; NaN beyond -1 and 1.
+    The inverse hyperbolic tangent; NaN outside of -1 to 1.
     """
 
 def attention_bias_changes(query: Var, key: Var, value: Var, y: Var, logsumexp: Var, y_gradient: Var, bias: Var, mask: Var | None = None, logsumexp_gradient: Var | None = None, toward_query: Var | None = None, toward_key: Var | None = None, toward_value: Var | None = None, toward_bias: Var | None = None, heads: int = 1, causal: bool = False, scale: float | None = None, *, name: str | None = None) -> Var:
     """attention_bias_changes(query: float[*b t k], key: float[*b s k], value: float[*b s e], y: float[*b t e], logsumexp: float[*b {heads} t], y_gradient: float[*b t e], bias: float[*b g h i], mask?: bool[*b m n o], logsumexp_gradient?: float[*b {heads} t], toward_query?: float[*b t k], toward_key?: float[*b s k], toward_value?: float[*b s e], toward_bias?: float[*b g h i], heads=1, causal=False, scale=None) -> of_bias: float[*b g h i]
 
-    `attention_changes` with respect to the bias. It has no gradient.
+    The derivative of `attention_changes` with respect to the bias. It has no gradient.
     """
 
 def attention_changes(query: Var, key: Var, value: Var, y: Var, logsumexp: Var, y_gradient: Var, mask: Var | None = None, bias: Var | None = None, logsumexp_gradient: Var | None = None, toward_query: Var | None = None, toward_key: Var | None = None, toward_value: Var | None = None, toward_bias: Var | None = None, heads: int = 1, causal: bool = False, scale: float | None = None, *, name: str | None = None) -> tuple[Var, Var, Var, Var, Var, Var, Var]:
     """attention_changes(query: float[*b t k], key: float[*b s k], value: float[*b s e], y: float[*b t e], logsumexp: float[*b {heads} t], y_gradient: float[*b t e], mask?: bool[*b m n o], bias?: float[*b g h i], logsumexp_gradient?: float[*b {heads} t], toward_query?: float[*b t k], toward_key?: float[*b s k], toward_value?: float[*b s e], toward_bias?: float[*b g h i], heads=1, causal=False, scale=None) -> of_query: float[*b t k], of_key: float[*b s k], of_value: float[*b s e], of_y: float[*b t e], of_logsumexp: float[*b {heads} t], of_y_gradient: float[*b t e], of_logsumexp_gradient: float[*b {heads} t]
 
-    The gradients of the gradients of `scaled_dot_product_attention`, each times a direction, with respect to all that they read.
+    Second-order gradients of `scaled_dot_product_attention`: the derivatives of its gradients, contracted with ``toward_*``.
 
-    ``of_query`` is that with respect to the query, and so on; that of the bias is `attention_bias_changes`. It has no gradient.
+    ``of_query`` is the derivative with respect to the query, and so on; `attention_bias_changes` returns the one for the bias. It has no
+    gradient.
     """
 
 def average_pool1d(x: Var, size: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int] = (0,), ceil_mode: bool = False, count_include_pad: bool = True, *, name: str | None = None) -> Var:
     """average_pool1d(x: float[n c! w], size, stride, padding=(0,), ceil_mode=False, count_include_pad=True) -> y: float[n c ow]
 
-    `average_pool2d` along one axis.
+    1D average pooling; see `average_pool2d`.
     """
 
 def average_pool2d(x: Var, size: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int] = (0, 0), ceil_mode: bool = False, count_include_pad: bool = True, *, name: str | None = None) -> Var:
     """average_pool2d(x: float[n c! h w], size, stride, padding=(0, 0), ceil_mode=False, count_include_pad=True) -> y: float[n c oh ow]
 
-    The mean of each window of each channel; padding counts as zeros, or not at all.
+    Average pooling: the mean of each window of each channel. Without ``count_include_pad``, padding is left out of the mean.
 
-    With ``ceil_mode``, a last window that reaches beyond the end counts too, as the mean of what it has.
+    With ``ceil_mode``, a last window that extends beyond the end counts too, as the mean of its elements.
     """
 
 def average_pool3d(x: Var, size: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int] = (0, 0, 0), ceil_mode: bool = False, count_include_pad: bool = True, *, name: str | None = None) -> Var:
     """average_pool3d(x: float[n c! d h w], size, stride, padding=(0, 0, 0), ceil_mode=False, count_include_pad=True) -> y: float[n c od oh ow]
 
-    `average_pool2d` along three axes.
+    3D average pooling; see `average_pool2d`.
     """
 
 def batch_norm(x: Var, running_mean: Var, running_variance: Var, scale: Var | None = None, bias: Var | None = None, momentum: float = 0.1, epsilon: float = 1e-05, *, name: str | None = None) -> Var:
     """batch_norm(x: float[n c ...s], running_mean: float[c], running_variance: float[c], scale?: float[c], bias?: float[c], momentum=0.1, epsilon=1e-05) -> y: float[n c ...s], mean: float[c], rstd: float[c], next_mean: float[c], next_variance: float[c], uses_batch_statistics: bool[]
 
-    ``y = (x - mean) * rstd * scale + bias`` for each of ``c`` channels, where ``rstd = 1 / sqrt(variance + epsilon)``.
+    ``y = (x - mean) * rstd * scale + bias`` for each of ``c`` channels, with ``rstd = 1 / sqrt(variance + epsilon)``.
 
-    In training, mean and variance are those of the batch, over all but the channels, and the running ones move towards them:
-    ``next = (1 - momentum) running + momentum batch``, the batch's variance taken without bias. Else they are the running
-    ones, which stay. A batch with one value of a channel tells no variance, so that stays, and no rows tell nothing (Ioffe and
-    Szegedy, 2015).
+    In training, it uses the mean and variance of the batch, over all axes but the channels, and updates the running statistics:
+    ``next = (1 - momentum) running + momentum batch``, with the unbiased variance of the batch. Otherwise it uses the running statistics,
+    which stay unchanged. A batch with a single value per channel leaves the running variance unchanged; an empty batch leaves both
+    unchanged (Ioffe and Szegedy, 2015).
     """
 
 def batch_norm_bias_grad(dy: Var, *, name: str | None = None) -> Var:
     """batch_norm_bias_grad(dy: float[n c ...s]) -> dbias: float[c]
 
-    The gradient at the bias, from the gradient ``dy`` at the output of ``batch_norm``: the sum of each channel.
+    The gradient of `batch_norm` with respect to the bias: the sum of ``dy`` over each channel.
     """
 
 def batch_norm_grad(x: Var, mean: Var, rstd: Var, uses_batch_statistics: Var | bool, dy: Var, scale: Var | None = None, *, name: str | None = None) -> Var:
     """batch_norm_grad(x: float[n c ...s], mean: float[c], rstd: float[c], uses_batch_statistics: bool[], dy: float[n c ...s], scale?: float[c]) -> dx: float[n c ...s]
 
-    The gradient at x, from the gradient ``dy`` at the output of ``batch_norm``.
+    The gradient of `batch_norm` with respect to ``x``, from the gradient ``dy`` of its output.
 
-    With ``g = dy * scale``, ``xhat = (x - mean) * rstd`` and means over all but the channels:
-    ``rstd * (g - mean(g) - xhat * mean(g * xhat))``, or ``rstd * g`` where the statistics were not of x.
+    With ``g = dy * scale``, ``xhat = (x - mean) * rstd`` and means over all axes but the channels:
+    ``rstd * (g - mean(g) - xhat * mean(g * xhat))``, or ``rstd * g`` if running statistics were used.
     """
 
 def batch_norm_scale_grad(x: Var, mean: Var, rstd: Var, uses_batch_statistics: Var | bool, dy: Var, *, name: str | None = None) -> Var:
     """batch_norm_scale_grad(x: float[n c ...s], mean: float[c], rstd: float[c], uses_batch_statistics: bool[], dy: float[n c ...s]) -> dscale: float[c]
 
-    The gradient at the scale, from the gradient ``dy`` at the output of ``batch_norm``: the sum of ``dy * (x - mean) * rstd``.
+    The gradient of `batch_norm` with respect to the scale: the sum of ``dy * (x - mean) * rstd`` over each channel.
     """
 
 def bernoulli(probability: Var, *, name: str | None = None) -> Var:
     """bernoulli(probability: float[...s]) -> y: float[...s]
 
-    1 with the probability that stands there, else 0; always 0 at or below 0, always 1 at or above 1.
+    1 with the given probability, else 0: always 0 for a probability of at most 0, always 1 for at least 1.
 
-    ``first_row`` is that of `dropout`.
+    ``first_row`` is as in `dropout`.
     """
 
 def bessel_j0(x: Var, *, name: str | None = None) -> Var:
@@ -1011,70 +1015,70 @@ def bessel_y1(x: Var, *, name: str | None = None) -> Var:
 def bincount(x: Var, least: int = 0, *, name: str | None = None) -> Var:
     """bincount(x: int64[...s], least=0) -> y: int64[?]
 
-    How often each number from 0 to the largest is there, or to ``least - 1`` if that is more.
+    The count of each number from 0 to the largest, or to ``least - 1`` if that is larger.
     """
 
 def bitwise_and(x: Var | int, y: Var | int, *, name: str | None = None) -> Var:
     """bitwise_and(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
 
-    The bits that both have.
+    Bitwise AND: the bits set in both.
     """
 
 def bitwise_left_shift(x: Var | int, y: Var | int, *, name: str | None = None) -> Var:
     """bitwise_left_shift(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
 
-    ``x`` moved up by ``y`` bits, zeros behind; 0 where ``y`` is negative, or at least as many as there are bits.
+    ``x`` shifted left by ``y`` bits; 0 if ``y`` is negative or at least the number of bits.
     """
 
 def bitwise_not(x: Var, *, name: str | None = None) -> Var:
     """bitwise_not(x: integer[*b]) -> y: integer[*b]
 
-    The bits that ``x`` has not: ``-x - 1`` where numbers have a sign.
+    Bitwise NOT: all bits inverted, ``-x - 1`` for signed integers.
     """
 
 def bitwise_or(x: Var | int, y: Var | int, *, name: str | None = None) -> Var:
     """bitwise_or(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
 
-    The bits that one or both have.
+    Bitwise OR: the bits set in at least one.
     """
 
 def bitwise_right_shift(x: Var | int, y: Var | int, *, name: str | None = None) -> Var:
     """bitwise_right_shift(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
 
-    ``x`` moved down by ``y`` bits, rounded down; all bits leave, but for the sign, where ``y`` is negative or more than there are.
+    ``x`` shifted right by ``y`` bits, rounding down; only the sign remains if ``y`` is negative or exceeds the number of bits.
     """
 
 def bitwise_xor(x: Var | int, y: Var | int, *, name: str | None = None) -> Var:
     """bitwise_xor(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
 
-    The bits that just one has.
+    Bitwise XOR: the bits set in exactly one.
     """
 
 def broadcast(x: Var, root: int = 0, *, name: str | None = None) -> Var:
     """broadcast(x: T[...s], root=0) -> y: T[...s]
 
-    The tensor of the worker ``root``, on every worker. Each has one of its shape.
+    The tensor of worker ``root``, on every worker. All workers pass a tensor of the same shape.
     """
 
 @overload
 def broadcast_to(x: Var, like: Sequence[Var] | Var = (), *, shape: int | Sequence[int | str] | Var, name: str | None = None) -> Var:
     """broadcast_to(x: T[...s], *like: shape, shape) -> y: T[...t]
 
-    ``x`` repeated to ``shape``, by NumPy's rules. A size of -1 is that of ``x``; ``like`` tells symbols that ``x`` does not.
+    ``x`` broadcast to ``shape``, by NumPy's rules. -1 keeps a size of ``x``; ``like`` provides symbols that ``x`` lacks.
     """
 
 @overload
 def broadcast_to(x: Var, like: Sequence[Var] | Var, shape: int | Sequence[int | str] | Var, *, name: str | None = None) -> Var:
     """broadcast_to(x: T[...s], *like: shape, shape) -> y: T[...t]
 
-    ``x`` repeated to ``shape``, by NumPy's rules. A size of -1 is that of ``x``; ``like`` tells symbols that ``x`` does not.
+    ``x`` broadcast to ``shape``, by NumPy's rules. -1 keeps a size of ``x``; ``like`` provides symbols that ``x`` lacks.
     """
 
 @overload
 def broadcast_to(x: Var, shape: int | Sequence[int | str] | Var, *, name: str | None = None) -> Var:
     """broadcast_to(x: T[...s], *like: shape, shape) -> y: T[...t]
 
-    ``x`` repeated to ``shape``, by NumPy's rules. A size of -1 is that of ``x``; ``like`` tells symbols that ``x`` does not.
+    ``x`` broadcast to ``shape``, by NumPy's rules. -1 keeps a size of ``x``; ``like`` provides symbols that ``x`` lacks.
     """
 
 def broadcast_to_like(x: Var, like: Var, *, name: str | None = None) -> Var:
@@ -1086,138 +1090,139 @@ def broadcast_to_like(x: Var, like: Var, *, name: str | None = None) -> Var:
 def cast(x: Var, dtype: DType | str | type, *, name: str | None = None) -> Var:
     """cast(x: any[...s], dtype) -> y: {dtype}[...s]
 
-    ``x`` in another dtype; a float becomes an integer by dropping its fraction. `real` and `abs` make real numbers of complex ones.
+    ``x`` converted to another dtype. A float is truncated to an integer. `real` and `abs` convert complex numbers to real ones.
     """
 
 def causal_softmax(x: Var, *, name: str | None = None) -> Var:
     """causal_softmax(x: float[*b t s]) -> y: float[*b t s]
 
-    ``softmax`` of what each row may see: with ``t`` rows and ``s`` columns, row ``i`` sees the columns up to ``i + s - t``; else 0.
+    Softmax over the last axis with a causal mask: row ``i`` of ``t`` sees columns up to ``i + s - t`` of ``s``; the others are 0.
     """
 
 def ceil(x: Var, *, name: str | None = None) -> Var:
     """ceil(x: float[*b]) -> y: float[*b]
 
-    The smallest whole number that is not below ``x``.
+    The smallest whole number that is at least ``x``.
     """
 
 def cholesky(x: Var, *, name: str | None = None) -> Var:
     """cholesky(x: inexact[*b m m]) -> y: inexact[*b m m]
 
-    The lower triangular ``y`` with positive diagonal whose ``y y'`` is the symmetric part of ``x``: ``x``, where that is symmetric.
+    The Cholesky factor of the symmetric part of each matrix: lower triangular, with ``y y' = (x + x') / 2`` and a positive diagonal.
 
-    Of complex numbers ``'`` conjugates too, and Hermitian stands for symmetric. A matrix that is not positive definite makes the run fail.
+    For complex numbers, ``'`` is the conjugate transpose. A matrix that is not positive definite raises KernelError.
     """
 
 def chunk_counts(hypothesis: Var, reference: Var, splits: Var, types: int, scheme: str = "IOB", *, name: str | None = None) -> Var:
     """chunk_counts(hypothesis: int64[t], reference: int64[t], splits: int64[n+1], types, scheme="IOB") -> counts: int64[3]
 
-    How many chunks ``hypothesis`` has, how many ``reference`` has, and how many both have: the same first and last tag, the same type.
+    The numbers of chunks in ``hypothesis``, in ``reference``, and in both, with equal first tag, last tag and type.
 
-    By IOB, type i has the tags ``2 i``, where a chunk begins, and ``2 i + 1`` inside; by IOE ``2 i`` inside and ``2 i + 1`` at its end; by
-    IOBES ``4 i`` and the three that follow for begin, inside, end, and a chunk of one; by plain ``i`` alone. The number behind all of these
-    is outside of chunks. A chunk ends, too, where another type or its sequence does, as the evaluation of CoNLL-2000 has it.
+    Tags of type i: IOB has ``2 i`` to begin a chunk and ``2 i + 1`` inside; IOE ``2 i`` inside and ``2 i + 1`` at the end; IOBES ``4 i`` to
+    ``4 i + 3`` for begin, inside, end and a chunk of one; plain only ``i``. The number after all of these is outside of chunks. A chunk
+    also ends at a change of type and at the end of its sequence, as in the evaluation of CoNLL-2000.
     """
 
 def clip(x: Var | float, lower: Var | float | None = None, upper: Var | float | None = None, *, name: str | None = None) -> Var:
     """clip(x: real[*#s], lower?: real[*#s], upper?: real[*#s]) -> y: real[*#s]
 
-    ``x`` held between ``lower`` and ``upper``; an absent bound does not bind. A bound that binds gets the gradient.
+    ``x`` limited to the range from ``lower`` to ``upper``; either may be absent. A bound that applies receives the gradient.
     """
 
 def coalesce(rows: Var, values: Var, *, name: str | None = None) -> tuple[Var, Var]:
     """coalesce(rows: int64[n], values: T[n ...d]) -> distinct: int64[?], sums: T
 
-    The ``distinct`` numbers among ``rows``, rising, and for each the sum of its ``values``.
+    The ``distinct`` indices in ``rows``, ascending, and the sum of the ``values`` of each.
     """
 
 def cofactors(x: Var, *, name: str | None = None) -> Var:
     """cofactors(x: inexact[*b m m]) -> y: inexact[*b m m]
 
-    The determinant of each matrix without a row and a column, with signs by turns: the gradient of the determinant.
+    The cofactors of each matrix: the gradient of its determinant.
 
-    By the singular values, so that it is there where the inverse is not; its own gradient takes the inverse.
+    They are computed from the singular values, so that they exist for singular matrices; their gradient uses the inverse.
     """
 
 def complex(real: Var | float, imag: Var | float, *, name: str | None = None) -> Var:
     """complex(real: float[*#s], imag: float[*#s]) -> z: float.complex[*#s]
 
-    ``real + imag * 1j``: complex64 of float32, complex128 of float64. Others are refused: no complex dtype has such parts.
+    ``real + imag * 1j``: complex64 from float32, complex128 from float64. Raises for other dtypes, for which
+    there is no complex dtype.
     """
 
 @overload
 def concat(xs: Sequence[Var] | Var, axis: int = 0, *, name: str | None = None) -> Var:
     """concat(*xs: T, axis=0) -> y: T
 
-    Tensors one after another along ``axis``; their other sizes are equal.
+    The concatenation of tensors along ``axis``. Their other sizes must be equal.
     """
 
 @overload
 def concat(*xs: Var, axis: int = 0, name: str | None = None) -> Var:
     """concat(*xs: T, axis=0) -> y: T
 
-    Tensors one after another along ``axis``; their other sizes are equal.
+    The concatenation of tensors along ``axis``. Their other sizes must be equal.
     """
 
 def conj(z: Var, *, name: str | None = None) -> Var:
     """conj(z: complex[*b]) -> y: complex[*b]
 
-    The conjugate: the imaginary part with the other sign.
+    The complex conjugate.
     """
 
 def contingency_table(x: Var, y: Var, rows: int, columns: int, ignore_index: int = -100, *, name: str | None = None) -> Var:
     """contingency_table(x: int64[...s], y: int64[...s], rows, columns, ignore_index=-100) -> counts: int64[{rows} {columns}]
 
-    How often each pair of numbers stands at the same place: ``counts[i, j]`` is that of i in ``x`` with j in ``y``.
+    The contingency table of two tensors: ``counts[i, j]`` is the number of positions with i in ``x`` and j in ``y``.
 
-    Places where ``x`` is ``ignore_index`` are not counted.
+    Positions where ``x`` is ``ignore_index`` are not counted.
     """
 
 def conv1d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1,), padding: int | Sequence[int] = (0,), dilation: int | Sequence[int] = (1,), groups: int = 1, *, name: str | None = None) -> Var:
     """conv1d(x: float[n c! w], filter: float[f! k kw], bias?: float[f], stride=(1,), padding=(0,), dilation=(1,), groups=1) -> y: float[n f ow]
 
-    `conv2d` along one axis.
+    1D convolution, of signals; see `conv2d`.
     """
 
 def conv2d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), groups: int = 1, *, name: str | None = None) -> Var:
     """conv2d(x: float[n c! h w], filter: float[f! k kh kw], bias?: float[f], stride=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1) -> y: float[n f oh ow]
 
-    Slide ``f`` filters over ``n`` images of ``c`` channels (a cross-correlation, as everywhere in this field).
+    2D convolution (cross-correlation, as usual in deep learning) of ``n`` images of ``c`` channels with ``f`` filters.
 
-    In several groups, each filter sees the ``k = c / groups`` channels of its group alone.
+    With several ``groups``, each filter sees only the ``k = c / groups`` channels of its group.
     """
 
 def conv3d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1, 1, 1), padding: int | Sequence[int] = (0, 0, 0), dilation: int | Sequence[int] = (1, 1, 1), groups: int = 1, *, name: str | None = None) -> Var:
     """conv3d(x: float[n c! d h w], filter: float[f! k kd kh kw], bias?: float[f], stride=(1, 1, 1), padding=(0, 0, 0), dilation=(1, 1, 1), groups=1) -> y: float[n f od oh ow]
 
-    `conv2d` along three axes: of volumes, or of images in a row.
+    3D convolution, of volumes or sequences of images; see `conv2d`.
     """
 
 def conv_transpose1d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1,), padding: int | Sequence[int] = (0,), output_padding: int | Sequence[int] = (0,), groups: int = 1, dilation: int | Sequence[int] = (1,), *, name: str | None = None) -> Var:
     """conv_transpose1d(x: float[n c! w], filter: float[c k! kw], bias?: float[f], stride=(1,), padding=(0,), output_padding=(0,), groups=1, dilation=(1,)) -> y: float[n f ow]
 
-    `conv_transpose2d` along one axis.
+    1D transposed convolution; see `conv_transpose2d`.
     """
 
 def conv_transpose2d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), output_padding: int | Sequence[int] = (0, 0), groups: int = 1, dilation: int | Sequence[int] = (1, 1), *, name: str | None = None) -> Var:
     """conv_transpose2d(x: float[n c! h w], filter: float[c k! kh kw], bias?: float[f], stride=(1, 1), padding=(0, 0), output_padding=(0, 0), groups=1, dilation=(1, 1)) -> y: float[n f oh ow]
 
-    The transpose of `conv2d` by the same filters: each place adds its multiple of a window to what comes out.
+    Transposed 2D convolution: each input element adds its multiple of the filter window to the output.
 
-    In several groups, the ``c / groups`` channels of one make ``k`` of the ``f = k groups`` that come out. ``output_padding`` adds places
-    at the end, as a stride leaves it open how many there were.
+    With several ``groups``, the ``c / groups`` channels of each group produce ``k`` of the ``f = k groups`` output channels.
+    ``output_padding`` adds positions at the end: with a stride, inputs of several sizes have convolutions of one size.
     """
 
 def conv_transpose3d(x: Var, filter: Var, bias: Var | None = None, stride: int | Sequence[int] = (1, 1, 1), padding: int | Sequence[int] = (0, 0, 0), output_padding: int | Sequence[int] = (0, 0, 0), groups: int = 1, dilation: int | Sequence[int] = (1, 1, 1), *, name: str | None = None) -> Var:
     """conv_transpose3d(x: float[n c! d h w], filter: float[c k! kd kh kw], bias?: float[f], stride=(1, 1, 1), padding=(0, 0, 0), output_padding=(0, 0, 0), groups=1, dilation=(1, 1, 1)) -> y: float[n f od oh ow]
 
-    `conv_transpose2d` along three axes.
+    3D transposed convolution; see `conv_transpose2d`.
     """
 
 def copysign(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """copysign(x: float[*#s], y: float[*#s]) -> z: float[*#s]
 
-    ``|x|`` with the sign of ``y``, that of -0 too.
+    ``|x|`` with the sign of ``y``, including the sign of -0.
     """
 
 def cos(x: Var, *, name: str | None = None) -> Var:
@@ -1235,94 +1240,95 @@ def cosh(x: Var, *, name: str | None = None) -> Var:
 def crf_log_partition(emissions: Var, splits: Var, transitions: Var, start: Var, end: Var, *, name: str | None = None) -> Var:
     """crf_log_partition(emissions: float[t k!], splits: int64[n+1], transitions: float[k k], start: float[k], end: float[k]) -> y: float[n], shares: float[t k], pairs: float[n k k]
 
-    ``log(sum(exp(score)))`` over all sequences of labels, 0 for an empty one (Lafferty, McCallum and Pereira, 2001).
+    ``log(sum(exp(score)))`` over all label sequences; 0 for an empty sequence (Lafferty, McCallum and Pereira, 2001).
 
-    A score adds what each element emits for its label, ``transitions[i, j]`` for each label j after i, and what beginning and ending with
-    a label adds. ``shares`` is how likely each element has each label, ``pairs`` how often each label is likely to follow each.
+    The score is the sum of each element's emission for its label, ``transitions[i, j]`` for each label j after i, and the start and end
+    scores of the first and last label. ``shares`` is the probability of each label for each element, ``pairs`` the expected number of each
+    transition.
     """
 
 def crf_share_changes(emissions: Var, splits: Var, transitions: Var, start: Var, end: Var, shares: Var | None = None, pairs: Var | None = None, *, name: str | None = None) -> tuple[Var, Var]:
     """crf_share_changes(emissions: float[t k!], splits: int64[n+1], transitions: float[k k], start: float[k], end: float[k], shares?: float[t k], pairs?: float[n k k]) -> of_shares: float[t k], of_pairs: float[n k k]
 
-    How the shares and pairs of `crf_log_partition` change as emissions and each sequence's transitions move along a direction.
+    The derivative of `crf_log_partition`'s shares and pairs along a direction of the emissions and of each sequence's transitions.
 
-    The matrix of second derivatives, which is symmetric, times that direction: ``shares`` for the emissions, ``pairs`` for transitions.
+    It is the Hessian, which is symmetric, times that direction: ``shares`` for the emissions, ``pairs`` for the transitions.
     """
 
 def cross_entropy_loss(logits: Var, label: Var, ignore_index: int = -100, mean: bool = False, count_ignored: bool = True, *, name: str | None = None) -> Var:
     """cross_entropy_loss(logits: float[*b k!], label: int64[*b], ignore_index=-100, mean=False, count_ignored=True) -> loss: float[], softmax: float[*b k], valid_count: float[]
 
-    The sum of all losses of `softmax_with_cross_entropy`, or their mean, to which ignored rows count as 0; how many others there are.
+    The sum of the losses of `softmax_with_cross_entropy`, or their ``mean``, and the number of rows that are not ignored.
 
-    Without ``count_ignored``, the mean is over the others: NaN where there are none.
+    The mean counts ignored rows as 0. Without ``count_ignored``, it is over the other rows only, and NaN if there are none.
     """
 
 def cross_entropy_loss_grad(softmax: Var, label: Var, dtotal: Var | float, valid_count: Var | float | None = None, ignore_index: int = -100, mean: bool = False, count_ignored: bool = True, *, name: str | None = None) -> Var:
     """cross_entropy_loss_grad(softmax: float[...b k!], label: int64[...b], dtotal: float[], valid_count?: float[], ignore_index=-100, mean=False, count_ignored=True) -> dlogits: float[...b k]
 
-    ``(softmax - onehot(label)) * dtotal``, by the number of rows where it is a `mean`; ignored rows get 0.
+    ``(softmax - onehot(label)) * dtotal``, divided by the number of rows for a ``mean``; 0 for ignored rows.
 
-    Without ``count_ignored``, it is by the number of rows that are not ignored. Where ``valid_count`` says that none is ignored, none is
-    looked for.
+    Without ``count_ignored``, it is divided by the number of rows that are not ignored. If ``valid_count`` shows that none is ignored, the
+    labels are not searched for ignored ones.
     """
 
 def ctc_loss(log_p: Var, splits: Var, label: Var, label_splits: Var, blank: int = 0, *, name: str | None = None) -> Var:
     """ctc_loss(log_p: float[t k!], splits: int64[n+1], label: int64[l], label_splits: int64[m], blank=0) -> loss: float[n], occupancy: float[t k]
 
-    Of each sequence, ``-log`` of the probability of its labels, over all alignments with repetitions and blanks between them.
+    ``-log`` of the probability of each label sequence, over all alignments with repetitions and blanks (Graves et al., 2006).
 
-    ``log_p`` are logarithms of probabilities of classes, such as `log_softmax` gives. Labels that no alignment fits have an infinite
-    loss and no gradient. ``occupancy`` is how likely each step shows each class, given the labels (Graves et al., 2006).
+    ``log_p`` are log probabilities of classes, for example from `log_softmax`. If no alignment fits the labels, the loss is infinite and
+    has no gradient. ``occupancy`` is the probability of each class at each step, given the labels.
     """
 
 def ctc_occupancy_change(log_p: Var, splits: Var, label: Var, label_splits: Var, direction: Var, blank: int = 0, *, name: str | None = None) -> Var:
     """ctc_occupancy_change(log_p: float[t k!], splits: int64[n+1], label: int64[l], label_splits: int64[m], direction: float[t k], blank=0) -> change: float[t k]
 
-    How the occupancy that `ctc_loss` has changes as ``log_p`` moves: its derivative, which is symmetric, times a direction.
+    The derivative of `ctc_loss`'s occupancy with respect to ``log_p``, a symmetric matrix, times a direction.
     """
 
 def cummax(x: Var, axis: int, *, name: str | None = None) -> tuple[Var, Var]:
     """cummax(x: real[...s], axis) -> values: real[...s], indices: int64[...s]
 
-    At each place along ``axis`` the largest element up to it, and where the last of equal ones stands.
+    The cumulative maximum along ``axis`` and its index, the last one on ties.
     """
 
 def cummin(x: Var, axis: int, *, name: str | None = None) -> tuple[Var, Var]:
     """cummin(x: real[...s], axis) -> values: real[...s], indices: int64[...s]
 
-    At each place along ``axis`` the smallest element up to it, and where the last of equal ones stands.
+    The cumulative minimum along ``axis`` and its index, the last one on ties.
     """
 
 def cumprod(x: Var, axis: int, exclusive: bool = False, reverse: bool = False, *, name: str | None = None) -> Var:
     """cumprod(x: number[...s], axis, exclusive=False, reverse=False) -> y: number[...s]
 
-    At each place along ``axis`` the product of all up to it; ``exclusive`` and ``reverse`` as for `cumsum`.
+    The cumulative product along ``axis``; ``exclusive`` and ``reverse`` are as in `cumsum`.
     """
 
 def cumsum(x: Var, axis: int, exclusive: bool = False, reverse: bool = False, *, name: str | None = None) -> Var:
     """cumsum(x: number[...s], axis, exclusive=False, reverse=False) -> y: number[...s]
 
-    At each place along ``axis`` the sum of all up to it; ``exclusive`` leaves out the place itself, ``reverse`` begins at the end.
+    The cumulative sum along ``axis``. ``exclusive`` leaves out the element itself; ``reverse`` starts at the end.
     """
 
 def dequantize(q: Var, scale: Var, axis: int = -1, *, name: str | None = None) -> Var:
     """dequantize(q: int8[...s], scale: float[c], axis=-1) -> x: float[...s]
 
-    The floats that integers stand for: ``x = q * scale``, with a scale for each index along ``axis``.
+    The floats that quantized integers represent: ``x = q * scale``, with a scale for each index along ``axis``.
 
-    It has no gradient: it is for inference.
+    There is no gradient: it is for inference.
     """
 
 def det(x: Var, *, name: str | None = None) -> Var:
     """det(x: inexact[*b m m]) -> y: inexact[*b]
 
-    The determinant of each matrix. It has a gradient where there is no inverse, too.
+    The determinant of each matrix. It has a gradient for singular matrices, too.
     """
 
 def diagonal(x: Var, offset: int = 0, axes: int | Sequence[int] = (-2, -1), *, name: str | None = None) -> Var:
     """diagonal(x: T[...s], offset=0, axes=(-2, -1)) -> y: T[...t]
 
-    The elements ``x[i, i + offset]`` of two axes, along a new last one. Their sizes must be known, or be one.
+    The elements ``x[i, i + offset]`` of two axes, along a new last axis. The two sizes must be known, or equal.
     """
 
 def digamma(x: Var, *, name: str | None = None) -> Var:
@@ -1340,54 +1346,58 @@ def divide(x: Var | builtins.complex, y: Var | builtins.complex, *, name: str | 
 def dot(x: Var, y: Var, mean: bool = False, *, name: str | None = None) -> Var:
     """dot(x: inexact[...s], y: inexact[...s], mean=False) -> z: inexact[]
 
-    The sum of all ``x * y``, or their mean. Nothing is conjugated: see `vecdot`.
+    The sum of ``x * y`` over all elements, or the ``mean``. Nothing is conjugated: see `vecdot`.
     """
 
 def dropout(x: Var, rate: float | Var = 0.5, *, name: str | None = None) -> Var:
     """dropout(x: float[...s], rate=0.5) -> y: float[...s], mask: float[...s]
 
-    In training, zero each element with probability ``rate`` and divide the others by ``1 - rate``; else ``y = x``.
+    In training, zero each element with probability ``rate`` and divide the others by ``1 - rate``; otherwise ``y = x``.
 
-    Which elements are dropped follows from the program's seed, the op and the step alone (Srivastava et al., 2014). Where the rows of
-    ``x`` are those of a batch from the ``first_row`` on, they are dropped as they are in the batch.
+    The dropped elements depend only on the program's seed, the op and the step (Srivastava et al., 2014). If ``x`` has the rows of a batch
+    from ``first_row`` on, the same elements are dropped as in the whole batch.
     """
 
 def edit_distance(hypothesis: Var, hypothesis_splits: Var, reference: Var, reference_splits: Var, *, name: str | None = None) -> Var:
     """edit_distance(hypothesis: int64[t], hypothesis_splits: int64[n+1], reference: int64[u], reference_splits: int64[n+1]) -> distance: int64[n]
 
-    The least number of insertions, deletions and substitutions that make each hypothesis its reference (Levenshtein, 1966).
+    The edit distance of each pair: the least number of insertions, deletions and substitutions (Levenshtein, 1966).
     """
 
 def eigh(x: Var, *, name: str | None = None) -> tuple[Var, Var]:
     """eigh(x: float[*b m m]) -> values: float[*b m], vectors: float[*b m m]
 
-    The eigenvalues, rising, and as columns the eigenvectors of the symmetric part of each matrix: of itself, where it is symmetric.
+    The eigenvalues, ascending, and the eigenvectors, as columns, of the symmetric part ``(x + x') / 2`` of each matrix.
 
-    These are orthonormal; of each the element that is largest in size is positive. What is no number makes the run fail.
+    Eigenvectors are orthonormal; in each the element of largest magnitude is positive. NaN and infinite values raise an error when the
+    program runs.
     """
 
 def elu(x: Var, alpha: float = 1.0, scale: float = 1.0, input_scale: float = 1.0, *, name: str | None = None) -> Var:
     """elu(x: float[*b], alpha=1.0, scale=1.0, input_scale=1.0) -> y: float[*b]
 
-    ``scale * x`` above 0, else ``scale * alpha * (exp(input_scale * x) - 1)`` (Clevert, Unterthiner and Hochreiter, 2015).
+    ``scale * x`` if ``x`` is above 0, else ``scale * alpha * (exp(input_scale * x) - 1)`` (Clevert, Unterthiner
+    and Hochreiter, 2015).
     """
 
 def embedding_linear(x: Var, rows: Var, w: Var, bias: Var | None = None, *, name: str | None = None) -> Var:
     """embedding_linear(x: float[v k], rows: int64[*b], w: float[k n], bias?: float[n]) -> out: float[*b n]
 
-    Rows of ``x`` by number, times a shared matrix, plus a shared row: ``out[i] = x[rows[i]] @ w + bias``. Fails where `gather` does.
+    Rows of ``x`` by index, times a shared matrix, plus a shared row: ``out[i] = x[rows[i]] @ w + bias``.
+
+    An index out of range raises KernelError, as in `gather`.
     """
 
 def entr(x: Var, *, name: str | None = None) -> Var:
     """entr(x: float[*b]) -> y: float[*b]
 
-    ``-x log(x)``, the entropy; 0 at 0, and infinitely small below.
+    ``-x log(x)``, a term of the entropy; 0 at 0, minus infinity below 0.
     """
 
 def equal(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """equal(x: T[*#s], y: T[*#s]) -> z: bool[*#s]
 
-    Where ``x`` and ``y`` are the same value.
+    ``x == y``, elementwise.
     """
 
 def erf(x: Var, *, name: str | None = None) -> Var:
@@ -1399,25 +1409,25 @@ def erf(x: Var, *, name: str | None = None) -> Var:
 def erfc(x: Var, *, name: str | None = None) -> Var:
     """erfc(x: float[*b]) -> y: float[*b]
 
-    ``1 - erf(x)``, exact where that is near 0 too (DLMF 7.2.2).
+    ``1 - erf(x)``, accurate even if the result is near 0 (DLMF 7.2.2).
     """
 
 def erfcx(x: Var, *, name: str | None = None) -> Var:
     """erfcx(x: float[*b]) -> y: float[*b]
 
-    ``exp(x**2) erfc(x)``, which overflows for no positive ``x`` (DLMF 7.2.3).
+    ``exp(x**2) erfc(x)``, which does not overflow for positive ``x`` (DLMF 7.2.3).
     """
 
 def erfinv(x: Var, *, name: str | None = None) -> Var:
     """erfinv(x: float[*b]) -> y: float[*b]
 
-    The number of which ``x`` is `erf`; infinite at -1 and 1, NaN beyond.
+    The inverse of `erf`; infinite at -1 and 1, NaN outside.
     """
 
 def exp(x: Var, *, name: str | None = None) -> Var:
     """exp(x: inexact[*b]) -> y: inexact[*b]
 
-    ``e`` to the power ``x``.
+    The exponential, ``e`` to the power ``x``.
     """
 
 def exp2(x: Var, *, name: str | None = None) -> Var:
@@ -1429,190 +1439,190 @@ def exp2(x: Var, *, name: str | None = None) -> Var:
 def expand_by_channel(values: Var, like: Var, *, name: str | None = None) -> Var:
     """expand_by_channel(values: float[c], like: shape[n c ...s]) -> y: float[n c ...s]
 
-    The value of each channel, wherever ``like`` has that channel. ``like`` is not kept alive.
+    Broadcast the value of each channel to the shape of ``like``. ``like`` is not kept alive.
     """
 
 def expm1(x: Var, *, name: str | None = None) -> Var:
     """expm1(x: inexact[*b]) -> y: inexact[*b]
 
-    ``exp(x) - 1``, exact near 0 too.
+    ``exp(x) - 1``, accurate near 0, too.
     """
 
 def flatten(x: Var, start: int = 1, *, name: str | None = None) -> Var:
     """flatten(x: T[...s], start=1) -> y: T[...t]
 
-    Join the dimensions from ``start`` on into one: an image into a row.
+    Flatten the dimensions from ``start`` on into one, such as an image into a row.
     """
 
 def flip(x: Var, axes: int | Sequence[int], *, name: str | None = None) -> Var:
     """flip(x: T[...s], axes) -> y: T[...t]
 
-    ``x`` with the last first along each of ``axes``.
+    ``x`` reversed along each of ``axes``.
     """
 
 def floor(x: Var, *, name: str | None = None) -> Var:
     """floor(x: float[*b]) -> y: float[*b]
 
-    The largest whole number that is not above ``x``.
+    The largest whole number that is at most ``x``.
     """
 
 def floor_divide(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """floor_divide(x: real[*#s], y: real[*#s]) -> z: real[*#s]
 
-    ``x / y``, rounded down. An integer by 0 fails. Its gradient is zero wherever it has one.
+    ``x / y``, rounded down. Division of an integer by 0 raises KernelError. The gradient is zero wherever it is defined.
     """
 
 def fmax(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """fmax(x: float[*#s], y: float[*#s]) -> z: float[*#s]
 
-    The larger one, or the one that is no NaN; of equal ones ``x``, which gets the whole gradient.
+    The larger of two numbers; if one is NaN, the other. If they are equal, ``x`` receives the whole gradient.
     """
 
 def fmin(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """fmin(x: float[*#s], y: float[*#s]) -> z: float[*#s]
 
-    The smaller one, or the one that is no NaN; of equal ones ``x``, which gets the whole gradient.
+    The smaller of two numbers; if one is NaN, the other. If they are equal, ``x`` receives the whole gradient.
     """
 
 def fmod(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """fmod(x: real[*#s], y: real[*#s]) -> z: real[*#s]
 
-    The remainder of ``x`` divided by ``y``, with the sign of ``x``. An integer by 0 fails.
+    The remainder of ``x`` divided by ``y``, with the sign of ``x``. Division of an integer by 0 raises KernelError.
     """
 
 def fold(x: Var, shape: int | Sequence[int], size: int | Sequence[int], dilation: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), stride: int | Sequence[int] = (1, 1), *, name: str | None = None) -> Var:
     """fold(x: float[n k! l], shape, size, dilation=(1, 1), padding=(0, 0), stride=(1, 1)) -> y: float[n c h w]
 
-    Images of ``shape`` that are the sums of patches, one a column: each number is added where `unfold` would take it from (col2im).
+    Images of ``shape`` as sums of patches, one per column: the transpose of `unfold` (col2im).
     """
 
 def fourier(x: Var, axis: int = -1, inverse: bool = False, norm: str = "backward", *, name: str | None = None) -> Var:
     """fourier(x: complex[...s n], axis=-1, inverse=False, norm="backward") -> y: complex[...s n]
 
-    ``y[k] = sum x[j] exp(-2 pi i j k / n)`` along an axis, or its inverse.
+    The discrete Fourier transform ``y[k] = sum x[j] exp(-2 pi i j k / n)`` along ``axis``, or its inverse (Cooley and Tukey, 1965).
 
-    The inverse is divided by n, or with the norm "ortho" both by its root, or with "forward" the other (Cooley and Tukey, 1965).
+    The norm "backward" divides the inverse by n, "forward" the transform by n, "ortho" both by the square root of n.
     """
 
 def full(shape: int | Sequence[int | str] | Var, value: float | Var, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
     """full(shape, value, dtype=float32) -> y: {dtype}
 
-    A tensor of ``shape``, every element ``value``.
+    A tensor of ``shape`` filled with ``value``.
     """
 
 @overload
 def full_batch_size_like(like: Var, axis: int = 0, *, shape: int | Sequence[int | str], value: float, dtype: DType | str | type = "float32", name: str | None = None) -> Var:
     """full_batch_size_like(like: shape[...s], axis=0, shape, value, dtype=float32) -> y: {dtype}
 
-    Rows of ``shape``, one for each index along ``axis`` of ``like``, every element ``value``. ``like`` is not kept alive.
+    A tensor with a row of ``shape`` for each index along ``axis`` of ``like``, filled with ``value``. ``like`` is not kept alive.
     """
 
 @overload
 def full_batch_size_like(like: Var, axis: int, shape: int | Sequence[int | str], value: float, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
     """full_batch_size_like(like: shape[...s], axis=0, shape, value, dtype=float32) -> y: {dtype}
 
-    Rows of ``shape``, one for each index along ``axis`` of ``like``, every element ``value``. ``like`` is not kept alive.
+    A tensor with a row of ``shape`` for each index along ``axis`` of ``like``, filled with ``value``. ``like`` is not kept alive.
     """
 
 def full_like(like: Var, value: float, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
     """full_like(like: shape[...s], value, dtype=float32) -> y: {dtype}[...s]
 
-    A tensor of the shape of ``like``, every element ``value``. ``like`` is not kept alive.
+    A tensor of the shape of ``like`` filled with ``value``. ``like`` is not kept alive.
     """
 
 def gather(x: Var, rows: Var, axis: int | None = None, sparse: bool = False, *, name: str | None = None) -> Var:
     """gather(x: T[k ...d], rows: int64[*b], axis=None, sparse=False) -> y: T
 
-    The rows of ``x`` that ``rows`` numbers, as often as it asks: ``y[i] = x[rows[i]]``. An embedding is looked up so.
+    The rows of ``x`` at the indices ``rows``, such as an embedding lookup: ``y[i] = x[rows[i]]``. Indices may repeat.
 
-    With an ``axis``, what it numbers lies along that: ``y[:, i] = x[:, rows[i]]``. A number that is no row's fails; negative ones do not
-    count from the end. With ``sparse`` an optimizer is given the gradient of a parameter ``x`` as rows, where ``x`` is only looked up.
+    With ``axis``, it gathers along that axis: ``y[:, i] = x[:, rows[i]]``. An index out of range raises KernelError; negative indices are
+    out of range. With ``sparse``, the optimizer receives the gradient of a parameter ``x`` as rows, provided that ``x`` is only looked up.
     """
 
 @overload
 def gather_shares(shares: Sequence[Var] | Var, wholes: Sequence[Var] | Var, workers: int = 1, *, name: str | None = None) -> list[Var]:
     """gather_shares(*shares: T[k_i], *wholes: shape, workers=1) -> *ys: T
 
-    The tensors whose shares the workers have, whole, on every worker. Several in one op are sent together.
+    The whole tensors, on every worker, from the shares of all workers. All tensors of one op are sent together.
     """
 
 @overload
 def gather_shares(shares: Sequence[Var] | Var, *wholes: Var, workers: int = 1, name: str | None = None) -> list[Var]:
     """gather_shares(*shares: T[k_i], *wholes: shape, workers=1) -> *ys: T
 
-    The tensors whose shares the workers have, whole, on every worker. Several in one op are sent together.
+    The whole tensors, on every worker, from the shares of all workers. All tensors of one op are sent together.
     """
 
 def gcd(x: Var | int, y: Var | int, *, name: str | None = None) -> Var:
     """gcd(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
 
-    The greatest common divisor, not negative.
+    The greatest common divisor, never negative.
     """
 
 def gelu(x: Var, approximate: bool = False, *, name: str | None = None) -> Var:
     """gelu(x: float[*b], approximate=False) -> y: float[*b]
 
-    ``x`` times the normal distribution function of ``x`` (Hendrycks and Gimpel, 2016); ``approximate`` takes tanh for it.
+    Gaussian error linear unit: ``x`` times the normal distribution function of ``x`` (Hendrycks and Gimpel, 2016).
 
-    That is ``y = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x**3))) / 2``.
+    With ``approximate``, its tanh approximation ``y = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x**3))) / 2``.
     """
 
 def global_average_pool2d(x: Var, *, name: str | None = None) -> Var:
     """global_average_pool2d(x: float[*b h w]) -> y: float[*b]
 
-    The mean of each channel of each image. The mean of nothing is NaN.
+    The mean of each channel of each image; NaN if an image is empty.
     """
 
 def greater(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """greater(x: real[*#s], y: real[*#s]) -> z: bool[*#s]
 
-    Where ``x > y``.
+    ``x > y``, elementwise.
     """
 
 def greater_equal(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """greater_equal(x: real[*#s], y: real[*#s]) -> z: bool[*#s]
 
-    Where ``x >= y``.
+    ``x >= y``, elementwise.
     """
 
 def grid_sample(x: Var, grid: Var, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False, *, name: str | None = None) -> Var:
     """grid_sample(x: float[n c! ...s], grid: float[n ...t], mode="bilinear", padding_mode="zeros", align_corners=False) -> y: float[n c ...u]
 
-    The pixels of images, or volumes, at the places ``grid``: ``(x, y)`` or ``(x, y, z)``, -1 to 1 from one end of ``x`` to the other.
+    The pixels of images or volumes at the positions ``grid``, ``(x, y)`` or ``(x, y, z)``: -1 and 1 are the ends of an axis.
 
-    What lies outside is zero, the nearest pixel (``"border"``) or mirrored (``"reflection"``). Jaderberg et al., 2015.
+    Positions outside give zero, the nearest pixel (``"border"``) or mirrored pixels (``"reflection"``). Jaderberg et al., 2015.
     """
 
 def grid_sample_changes(x: Var, grid: Var, y_gradient: Var, direction: Var, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool = False, *, name: str | None = None) -> tuple[Var, Var, Var]:
     """grid_sample_changes(x: float[n c! ...s], grid: float[n ...t], y_gradient: float[n c ...u], direction: float[n ...t], mode="bilinear", padding_mode="zeros", align_corners=False) -> of_x: float[n c ...s], of_grid: float[n ...t], of_y_gradient: float[n c ...u]
 
-    The gradients of the gradient of `grid_sample` at the grid, times a direction, with respect to all that it reads.
+    The derivatives of `grid_sample_dgrid`, times a direction, with respect to all of its inputs.
 
-    It has no gradient. Along an axis, where weights are linear, the gradient does not depend on the place.
+    It has no gradient. Along an axis with linear weights, the gradient does not depend on the position.
     """
 
 @overload
 def group_norm(x: Var, scale: Var | None = None, bias: Var | None = None, *, groups: int, epsilon: float = 1e-05, name: str | None = None) -> Var:
     """group_norm(x: float[n c ...s], scale?: float[c], bias?: float[c], groups, epsilon=1e-05) -> y: float[n c ...s], mean: float[n {groups} 1], rstd: float[n {groups} 1]
 
-    ``y = (x - mean) * rstd * scale + bias``, where ``rstd = 1 / sqrt(variance + epsilon)``, both of each group of channels of an image.
+    ``y = (x - mean) * rstd * scale + bias`` with ``rstd = 1 / sqrt(variance + epsilon)``, per image and group of channels.
 
-    ``scale`` and ``bias`` have a number for each channel. One channel a group is instance normalization. Wu and He, 2018.
+    ``scale`` and ``bias`` have a number for each channel. With one channel per group it is instance normalization (Wu and He, 2018).
     """
 
 @overload
 def group_norm(x: Var, scale: Var | None, bias: Var | None, groups: int, epsilon: float = 1e-05, *, name: str | None = None) -> Var:
     """group_norm(x: float[n c ...s], scale?: float[c], bias?: float[c], groups, epsilon=1e-05) -> y: float[n c ...s], mean: float[n {groups} 1], rstd: float[n {groups} 1]
 
-    ``y = (x - mean) * rstd * scale + bias``, where ``rstd = 1 / sqrt(variance + epsilon)``, both of each group of channels of an image.
+    ``y = (x - mean) * rstd * scale + bias`` with ``rstd = 1 / sqrt(variance + epsilon)``, per image and group of channels.
 
-    ``scale`` and ``bias`` have a number for each channel. One channel a group is instance normalization. Wu and He, 2018.
+    ``scale`` and ``bias`` have a number for each channel. With one channel per group it is instance normalization (Wu and He, 2018).
     """
 
 def hardsigmoid(x: Var, *, name: str | None = None) -> Var:
     """hardsigmoid(x: float[*b]) -> y: float[*b]
 
-    ``x / 6 + 1 / 2``, held between 0 and 1 (Howard et al., 2019).
+    ``x / 6 + 1 / 2``, clipped to 0 and 1 (Howard et al., 2019).
     """
 
 def hardswish(x: Var, *, name: str | None = None) -> Var:
@@ -1624,19 +1634,19 @@ def hardswish(x: Var, *, name: str | None = None) -> Var:
 def hardtanh(x: Var, lower: float = -1.0, upper: float = 1.0, *, name: str | None = None) -> Var:
     """hardtanh(x: float[*b], lower=-1.0, upper=1.0) -> y: float[*b]
 
-    ``x`` held between two numbers. Unlike that of `clip`, its gradient is 0 at these, too.
+    ``x`` clipped to ``lower`` and ``upper``. Unlike in `clip`, the gradient at the bounds themselves is 0.
     """
 
 def heaviside(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """heaviside(x: real[*#s], y: real[*#s]) -> z: real[*#s]
 
-    0 below 0, ``y`` at 0, 1 above; it has no gradient.
+    The step function: 0 below 0, ``y`` at 0, 1 above. It has no gradient.
     """
 
 def hypot(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """hypot(x: float[*#s], y: float[*#s]) -> z: float[*#s]
 
-    ``sqrt(x**2 + y**2)``, which overflows only where the result does.
+    ``sqrt(x**2 + y**2)``, which overflows only if the result does.
     """
 
 def i0(x: Var, *, name: str | None = None) -> Var:
@@ -1648,85 +1658,87 @@ def i0(x: Var, *, name: str | None = None) -> Var:
 def i0e(x: Var, *, name: str | None = None) -> Var:
     """i0e(x: float[*b]) -> y: float[*b]
 
-    ``exp(-|x|) i0(x)``, which overflows nowhere.
+    Exponentially scaled `i0`: ``exp(-|x|) i0(x)``, which does not overflow.
     """
 
 def i1(x: Var, *, name: str | None = None) -> Var:
     """i1(x: float[*b]) -> y: float[*b]
 
-    That of order 1 (DLMF 10.25).
+    The modified Bessel function of the first kind of order 1 (DLMF 10.25).
     """
 
 def i1e(x: Var, *, name: str | None = None) -> Var:
     """i1e(x: float[*b]) -> y: float[*b]
 
-    ``exp(-|x|) i1(x)``, which overflows nowhere.
+    Exponentially scaled `i1`: ``exp(-|x|) i1(x)``, which does not overflow.
     """
 
 def imag(z: Var, *, name: str | None = None) -> Var:
     """imag(z: complex[*b]) -> x: complex.real[*b]
 
-    The imaginary part, a real number.
+    The imaginary part of a complex tensor, a real number.
     """
 
 @overload
 def index(x: Var, indices: Sequence[Var] | Var, axes: int | Sequence[int], *, name: str | None = None) -> Var:
     """index(x: T[...s], *indices: int64, axes) -> y: T[...t]
 
-    The elements at places along ``axes``, which ascend: ``y[i] = x[indices[0][i], indices[1][i]]``. The indices broadcast.
+    Index ``axes`` (ascending) by integer tensors, which are broadcast: ``y[i] = x[indices[0][i], indices[1][i]]``.
 
-    They stand in place of axes that are neighbours, and in front where others lie between, as in PyTorch.
+    As in PyTorch, the index axes replace ``axes`` if these are adjacent, and come first otherwise.
     """
 
 @overload
 def index(x: Var, *indices: Var, axes: int | Sequence[int], name: str | None = None) -> Var:
     """index(x: T[...s], *indices: int64, axes) -> y: T[...t]
 
-    The elements at places along ``axes``, which ascend: ``y[i] = x[indices[0][i], indices[1][i]]``. The indices broadcast.
+    Index ``axes`` (ascending) by integer tensors, which are broadcast: ``y[i] = x[indices[0][i], indices[1][i]]``.
 
-    They stand in place of axes that are neighbours, and in front where others lie between, as in PyTorch.
+    As in PyTorch, the index axes replace ``axes`` if these are adjacent, and come first otherwise.
     """
 
 @overload
 def index_put(x: Var, values: Var, indices: Sequence[Var] | Var, axes: int | Sequence[int], accumulate: bool = False, *, name: str | None = None) -> Var:
     """index_put(x: T[...s], values: T[...v], *indices: int64, axes, accumulate=False) -> y: T[...s]
 
-    ``x`` with ``values``, which broadcast, put in the places that `index` would take, or added to them.
+    ``x`` with ``values``, broadcast, written to the positions that `index` reads, or added to them if ``accumulate``.
 
-    Where a place is named twice and nothing is added, one of the values is left there. Each of them gets the gradient of the place.
+    If a position is given twice without ``accumulate``, one of its values is kept, unspecified which. Each of them receives the gradient of
+    the position.
     """
 
 @overload
 def index_put(x: Var, values: Var, *indices: Var, axes: int | Sequence[int], accumulate: bool = False, name: str | None = None) -> Var:
     """index_put(x: T[...s], values: T[...v], *indices: int64, axes, accumulate=False) -> y: T[...s]
 
-    ``x`` with ``values``, which broadcast, put in the places that `index` would take, or added to them.
+    ``x`` with ``values``, broadcast, written to the positions that `index` reads, or added to them if ``accumulate``.
 
-    Where a place is named twice and nothing is added, one of the values is left there. Each of them gets the gradient of the place.
+    If a position is given twice without ``accumulate``, one of its values is kept, unspecified which. Each of them receives the gradient of
+    the position.
     """
 
 def inverse(x: Var, *, name: str | None = None) -> Var:
     """inverse(x: inexact[*b m m]) -> y: inexact[*b m m]
 
-    The inverse of each matrix. One that has none makes the run fail.
+    The inverse of each matrix. A singular matrix raises KernelError.
     """
 
 def isfinite(x: Var, *, name: str | None = None) -> Var:
     """isfinite(x: inexact[*b]) -> y: bool[*b]
 
-    Where ``x`` is a number, neither infinite nor NaN.
+    Whether ``x`` is neither infinite nor NaN, elementwise.
     """
 
 def isinf(x: Var, *, name: str | None = None) -> Var:
     """isinf(x: inexact[*b]) -> y: bool[*b]
 
-    Where ``x`` is infinite, of either sign.
+    Whether ``x`` is infinite, of either sign, elementwise.
     """
 
 def isnan(x: Var, *, name: str | None = None) -> Var:
     """isnan(x: inexact[*b]) -> y: bool[*b]
 
-    Where ``x`` is NaN, no number.
+    Whether ``x`` is NaN, elementwise.
     """
 
 def k0(x: Var, *, name: str | None = None) -> Var:
@@ -1738,7 +1750,7 @@ def k0(x: Var, *, name: str | None = None) -> Var:
 def k0e(x: Var, *, name: str | None = None) -> Var:
     """k0e(x: float[*b]) -> y: float[*b]
 
-    ``exp(x) k0(x)``, which vanishes nowhere.
+    Exponentially scaled `k0`: ``exp(x) k0(x)``, which does not underflow.
     """
 
 def k1(x: Var, *, name: str | None = None) -> Var:
@@ -1750,19 +1762,19 @@ def k1(x: Var, *, name: str | None = None) -> Var:
 def k1e(x: Var, *, name: str | None = None) -> Var:
     """k1e(x: float[*b]) -> y: float[*b]
 
-    ``exp(x) k1(x)``, which vanishes nowhere.
+    Exponentially scaled `k1`: ``exp(x) k1(x)``, which does not underflow.
     """
 
 def kthvalue(x: Var, k: int, axis: int = -1, keepdim: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
     """kthvalue(x: real[...s], k, axis=-1, keepdim=False) -> values: real[...s-{axis!}], indices: int64[...s-{axis!}]
 
-    The ``k``-th smallest element along ``axis``, counted from 1, and its place.
+    The ``k``-th smallest element along ``axis``, counted from 1, and its index.
     """
 
 def layer_norm(x: Var, scale: Var | None = None, bias: Var | None = None, epsilon: float = 1e-05, *, name: str | None = None) -> Var:
     """layer_norm(x: float[*b k], scale?: float[k], bias?: float[k], epsilon=1e-05) -> y: float[*b k], mean: float[*b 1], rstd: float[*b 1]
 
-    ``y = (x - mean) * rstd * scale + bias``, where ``rstd = 1 / sqrt(variance + epsilon)``, both along the last axis.
+    ``y = (x - mean) * rstd * scale + bias`` with ``rstd = 1 / sqrt(variance + epsilon)``, along the last axis.
 
     Ba, Kiros and Hinton, 2016.
     """
@@ -1770,7 +1782,7 @@ def layer_norm(x: Var, scale: Var | None = None, bias: Var | None = None, epsilo
 def layer_norm_grad(x: Var, mean: Var, rstd: Var, dy: Var, scale: Var | None = None, *, name: str | None = None) -> Var:
     """layer_norm_grad(x: float[*b k], mean: float[*b 1], rstd: float[*b 1], dy: float[*b k], scale?: float[k]) -> dx: float[*b k]
 
-    The gradient at x, from the gradient ``dy`` at the output of ``layer_norm``, for statistics that are x's.
+    The gradient of `layer_norm` with respect to ``x``, whose statistics are ``mean`` and ``rstd``.
 
     With ``g = dy * scale`` and ``xhat = (x - mean) * rstd``: ``rstd * (g - mean(g) - xhat * mean(g * xhat))``.
     """
@@ -1778,108 +1790,106 @@ def layer_norm_grad(x: Var, mean: Var, rstd: Var, dy: Var, scale: Var | None = N
 def layer_norm_scale_grad(x: Var, mean: Var, rstd: Var, dy: Var, *, name: str | None = None) -> Var:
     """layer_norm_scale_grad(x: float[*b k], mean: float[*b 1], rstd: float[*b 1], dy: float[*b k]) -> dscale: sum float[k]
 
-    The gradient at the scale, from the gradient ``dy`` at the output of ``layer_norm``.
-
-    It is the sum over the rows of ``dy * (x - mean) * rstd``.
+    The gradient of `layer_norm` with respect to the scale: the sum of ``dy * (x - mean) * rstd`` over the rows.
     """
 
 def lcm(x: Var | int, y: Var | int, *, name: str | None = None) -> Var:
     """lcm(x: integer[*#s], y: integer[*#s]) -> z: integer[*#s]
 
-    The least common multiple, not negative.
+    The least common multiple, never negative.
     """
 
 def leaky_relu(x: Var, slope: float = 0.01, *, name: str | None = None) -> Var:
     """leaky_relu(x: float[*b], slope=0.01) -> y: float[*b]
 
-    ``x`` above 0, else ``slope * x`` (Maas, Hannun and Ng, 2013).
+    ``x`` if it is above 0, else ``slope * x`` (Maas, Hannun and Ng, 2013).
     """
 
 def lerp(start: Var | float, end: Var | float, weight: Var | float, *, name: str | None = None) -> Var:
     """lerp(start: float[*~b], end: float[*~b], weight: float[*~b]) -> y: float[*b]
 
-    Interpolate between ``start``, where the weight is 0, and ``end``, where it is 1: ``y = (1 - weight) * start + weight * end``.
+    Linear interpolation from ``start`` to ``end``: ``y = (1 - weight) * start + weight * end``.
     """
 
 def less(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """less(x: real[*#s], y: real[*#s]) -> z: bool[*#s]
 
-    Where ``x < y``.
+    ``x < y``, elementwise.
     """
 
 def less_equal(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """less_equal(x: real[*#s], y: real[*#s]) -> z: bool[*#s]
 
-    Where ``x <= y``.
+    ``x <= y``, elementwise.
     """
 
 def lgamma(x: Var, *, name: str | None = None) -> Var:
     """lgamma(x: float[*b]) -> y: float[*b]
 
-    The logarithm of ``|gamma(x)|``, where ``gamma(n) = (n - 1)!`` (DLMF 5.2).
+    The logarithm of ``|gamma(x)|``, with ``gamma(n) = (n - 1)!`` (DLMF 5.2).
     """
 
 def linear(x: Var, w: Var, bias: Var | None = None, *, name: str | None = None) -> Var:
     """linear(x: inexact[*b k], w: inexact[k n], bias?: inexact[n]) -> out: inexact[*b n]
 
-    Rows times a shared matrix, plus a shared row: ``out = x @ w + bias``.
+    A linear layer, ``out = x @ w + bias``: rows times a shared matrix, plus a shared row.
     """
 
 def linear_int8(q: Var, scale: Var, w: Var, w_scale: Var, bias: Var | None = None, *, name: str | None = None) -> Var:
     """linear_int8(q: int8[*b k], scale: float[*b], w: int8[k n], w_scale: float[n], bias?: float[n]) -> out: float[*b n]
 
-    Rows times a matrix, both quantised: ``out = (q @ w) * scale * w_scale + bias``, the product exact in int32.
+    A quantized linear layer, ``out = (q @ w) * scale * w_scale + bias``, whose product is exact in int32.
 
-    ``scale`` is that of each row, ``w_scale`` that of each column (Jacob et al., 2018; Dettmers et al., 2022). It is
-    exact for up to 133,000 columns of ``q``, and has no gradient: it is for inference.
+    ``scale`` is per row, ``w_scale`` per column (Jacob et al., 2018; Dettmers et al., 2022). The product is exact for up to 133,000 columns
+    of ``q``. There is no gradient: it is for inference.
     """
 
 def log(x: Var, *, name: str | None = None) -> Var:
     """log(x: inexact[*b]) -> y: inexact[*b]
 
-    The natural logarithm; NaN below zero.
+    The natural logarithm; NaN below 0.
     """
 
 def log10(x: Var, *, name: str | None = None) -> Var:
     """log10(x: inexact[*b]) -> y: inexact[*b]
 
-    The logarithm to base 10; NaN below zero.
+    The logarithm to base 10; NaN below 0.
     """
 
 def log1p(x: Var, *, name: str | None = None) -> Var:
     """log1p(x: inexact[*b]) -> y: inexact[*b]
 
-    The logarithm of ``1 + x``, exact near 0 too; NaN below -1.
+    ``log(1 + x)``, accurate near 0, too; NaN below -1.
     """
 
 def log2(x: Var, *, name: str | None = None) -> Var:
     """log2(x: inexact[*b]) -> y: inexact[*b]
 
-    The logarithm to base 2; NaN below zero.
+    The logarithm to base 2; NaN below 0.
     """
 
 def log_loss(p: Var, target: Var, *, name: str | None = None) -> Var:
     """log_loss(p: float[*b], target: float[*b]) -> loss: float[*b]
 
-    ``-(target log(p) + (1 - target) log(1 - p))`` of probabilities; a logarithm counts as no less than -100.
+    Binary cross entropy of probabilities: ``-(target log(p) + (1 - target) log(1 - p))``, with logarithms of at least -100.
     """
 
 def log_ndtr(x: Var, *, name: str | None = None) -> Var:
     """log_ndtr(x: float[*b]) -> y: float[*b]
 
-    The logarithm of the probability that a standard normal number is below ``x``, exact far below 0 too.
+    The logarithm of the standard normal distribution function, accurate far below 0, too.
     """
 
 def log_sigmoid(x: Var, *, name: str | None = None) -> Var:
     """log_sigmoid(x: float[*b]) -> y: float[*b]
 
-    The logarithm of the sigmoid, computed stably.
+    ``log(sigmoid(x))``, computed stably.
     """
 
 def log_softmax(x: Var, axis: int | None = None, *, name: str | None = None) -> Var:
     """log_softmax(x: float[...s], axis=None) -> y: float[...s]
 
-    The logarithm of ``softmax(x)``, finite where that rounds to 0.
+    ``log(softmax(x))`` along ``axis`` (default: the last), finite even if the softmax rounds to 0.
     """
 
 def logaddexp(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
@@ -1897,51 +1907,51 @@ def logaddexp2(x: Var | float, y: Var | float, *, name: str | None = None) -> Va
 def logcumsumexp(x: Var, axis: int, *, name: str | None = None) -> Var:
     """logcumsumexp(x: float[...s], axis) -> y: float[...s]
 
-    At each place along ``axis`` the logarithm of the sum of ``exp(x)`` up to it, computed stably.
+    ``log(cumsum(exp(x)))`` along ``axis``, computed stably.
     """
 
 def logical_and(x: Var | bool, y: Var | bool, *, name: str | None = None) -> Var:
     """logical_and(x: bool[*#s], y: bool[*#s]) -> z: bool[*#s]
 
-    Where both are true.
+    Elementwise AND: true if both are true.
     """
 
 def logical_not(x: Var, *, name: str | None = None) -> Var:
     """logical_not(x: bool[*b]) -> y: bool[*b]
 
-    Where ``x`` is false.
+    Elementwise NOT.
     """
 
 def logical_or(x: Var | bool, y: Var | bool, *, name: str | None = None) -> Var:
     """logical_or(x: bool[*#s], y: bool[*#s]) -> z: bool[*#s]
 
-    Where one or both are true.
+    Elementwise OR: true if at least one is true.
     """
 
 def logical_xor(x: Var | bool, y: Var | bool, *, name: str | None = None) -> Var:
     """logical_xor(x: bool[*#s], y: bool[*#s]) -> z: bool[*#s]
 
-    Where just one is true.
+    Elementwise XOR: true if exactly one is true.
     """
 
 def logit(x: Var, epsilon: float | None = None, *, name: str | None = None) -> Var:
     """logit(x: float[*b], epsilon=None) -> y: float[*b]
 
-    ``log(x / (1 - x))``, the inverse of `sigmoid`; with ``epsilon``, of ``x`` held between that and 1 less it. NaN beyond 0 and 1.
+    ``log(x / (1 - x))``, the inverse of `sigmoid`; NaN outside of 0 to 1. ``epsilon`` clips ``x`` to ``epsilon`` and ``1 - epsilon``.
     """
 
 def logsumexp(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
     """logsumexp(x: float[...s], axis=None, keepdim=False) -> y: float[...s-{axis}]
 
-    The logarithm of the sum of ``exp(x)`` over axes as for `reduce_sum`, computed stably.
+    ``log(sum(exp(x)))`` over axes as in `reduce_sum`, computed stably.
     """
 
 def lu(x: Var, *, name: str | None = None) -> tuple[Var, Var, Var]:
     """lu(x: inexact[*b m m]) -> p: inexact[*b m m], l: inexact[*b m m], u: inexact[*b m m]
 
-    The factors of each square matrix, ``x = p l u``: a permutation, a lower triangle with ones on its diagonal, an upper triangle.
+    The LU decomposition of each square matrix, ``x = p l u``: a permutation, a unit lower and an upper triangular matrix.
 
-    Of a matrix without an inverse the gradient makes the run fail.
+    The gradient raises an error for a singular matrix, when the program runs.
     """
 
 def match_last_axis(x: Var, like: Var, *, name: str | None = None) -> Var:
@@ -1959,71 +1969,72 @@ def match_shape(x: Var, like: Var, *, name: str | None = None) -> Var:
 def matmul(x: Var, y: Var, *, name: str | None = None) -> Var:
     """matmul(x: inexact[*~b m k], y: inexact[*~b k n]) -> z: inexact[*b m n]
 
-    A matrix product for each leading index: ``z[b] = x[b] @ y[b]``.
+    The matrix product for each leading index: ``z[b] = x[b] @ y[b]``.
     """
 
 def matrix_exp(x: Var, *, name: str | None = None) -> Var:
     """matrix_exp(x: inexact[*b m m]) -> y: inexact[*b m m]
 
-    The exponential of each matrix, ``1 + x + x x / 2 + x x x / 6 + ...``.
+    The matrix exponential of each matrix, ``1 + x + x x / 2 + x x x / 6 + ...``.
     """
 
 def matrix_transpose(x: Var, *, name: str | None = None) -> Var:
     """matrix_transpose(x: T[*b m n]) -> y: T[*b n m]
 
-    Rows as columns: the last two dimensions of ``x`` change places. A view of ``x``, where ``transpose`` copies it.
+    The transpose of each matrix: swaps the last two dimensions. It is a view of ``x``; ``transpose`` copies.
     """
 
 def max_pool1d(x: Var, size: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int] = (0,), dilation: int | Sequence[int] = (1,), ceil_mode: bool = False, *, name: str | None = None) -> Var:
     """max_pool1d(x: float[n c! w], size, stride, padding=(0,), dilation=(1,), ceil_mode=False) -> y: float[n c ow], index: int64[n c ow]
 
-    `max_pool2d` along one axis.
+    1D max pooling; see `max_pool2d`.
     """
 
 def max_pool2d(x: Var, size: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int] = (0, 0), dilation: int | Sequence[int] = (1, 1), ceil_mode: bool = False, *, name: str | None = None) -> Var:
     """max_pool2d(x: float[n c! h w], size, stride, padding=(0, 0), dilation=(1, 1), ceil_mode=False) -> y: float[n c oh ow], index: int64[n c oh ow]
 
-    The largest value in each window of each channel; ``index`` is where it stood, for the gradient.
+    Max pooling: the largest value in each window of each channel; ``index`` is its flat position, for the gradient.
 
-    With ``ceil_mode``, a last window that reaches beyond the end counts too.
+    With ``ceil_mode``, a last window that extends beyond the end counts too.
     """
 
 def max_pool3d(x: Var, size: int | Sequence[int], stride: int | Sequence[int], padding: int | Sequence[int] = (0, 0, 0), dilation: int | Sequence[int] = (1, 1, 1), ceil_mode: bool = False, *, name: str | None = None) -> Var:
     """max_pool3d(x: float[n c! d h w], size, stride, padding=(0, 0, 0), dilation=(1, 1, 1), ceil_mode=False) -> y: float[n c od oh ow], index: int64[n c od oh ow]
 
-    `max_pool2d` along three axes; ``index`` counts the places of a volume.
+    3D max pooling; see `max_pool2d`. ``index`` is a flat position in the volume.
     """
 
 def maximum(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """maximum(x: real[*#s], y: real[*#s]) -> z: real[*#s]
 
-    The larger one; NaN where one of them is. Equal ones share the gradient evenly.
+    The larger of two values; NaN if either is NaN. Equal values share the gradient evenly.
     """
 
 def mean(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
     """mean(x: inexact[...s], axis=None, keepdim=False) -> y: inexact[...s-{axis}]
 
-    The mean over an axis, several, or everything where that is None. The mean of nothing is NaN.
+    The mean over one axis, several, or all if ``axis`` is None; NaN if there are no elements.
     """
 
 def median(x: Var, axis: int | None = None, keepdim: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
     """median(x: real[...s], axis=None, keepdim=False) -> values: real[...s-{axis!}], indices: int64[...s-{axis!}]
 
-    The median along ``axis``, of all where it is None, the lower one of two, and its place; NaN where one element is.
+    The median along ``axis``, or of all if it is None, and its index: the lower of two middle elements. NaN if any element is NaN.
     """
 
 def merge(condition: Var, yes: Var, no: Var, *, name: str | None = None) -> Var:
     """merge(condition: bool[k], yes: T[p ...d], no: T[q ...d]) -> y: T[k ...d]
 
-    Two sets of rows in one order: the next of ``yes`` where the condition is true, the next of ``no`` where it is false.
+    Rows of two tensors merged by a condition: the next row of ``yes`` where it is true, the next row of ``no`` where it is false.
 
-    ``merge(c, gather(x, nonzero(c)), gather(x, nonzero(c, value=False)))`` is ``x``. Fails where there are not as many rows as asked for.
+    ``merge(c, gather(x, nonzero(c)), gather(x, nonzero(c, value=False)))`` is ``x``. Raises KernelError if the numbers of rows do not match
+    the condition.
     """
 
 def minimum(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """minimum(x: real[*#s], y: real[*#s]) -> z: real[*#s]
 
-    The smaller one; NaN where one of them is. Equal ones share the gradient evenly.
+    The smaller of two values; NaN if either is NaN. Equal values share the gradient evenly.
     """
 
 def mish(x: Var, *, name: str | None = None) -> Var:
@@ -2035,22 +2046,23 @@ def mish(x: Var, *, name: str | None = None) -> Var:
 def mode(x: Var, axis: int = -1, keepdim: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
     """mode(x: real[...s], axis=-1, keepdim=False) -> values: real[...s-{axis!}], indices: int64[...s-{axis!}]
 
-    The most frequent element along ``axis``, the smallest of several, and the last place where it stands.
+    The most frequent element along ``axis``, the smallest on ties, and its last index.
     """
 
 def momentum(param: Var, grad: Var, velocity: Var, learning_rate: Var | float, mu: float = 0.9, nesterov: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
     """momentum(param: float[*b], grad: float[*b], velocity: float[*b], learning_rate: float64[], mu=0.9, nesterov=False) -> next: float[*b], next_velocity: float[*b]
 
-    ``v' = mu v + grad``; ``next = param - rate v'``, or with ``nesterov`` ``param - rate (grad + mu v')``.
+    Gradient descent with momentum: ``v' = mu v + grad``; ``next = param - rate v'``, or with ``nesterov``
+    ``param - rate (grad + mu v')``.
     """
 
 def move(x: Var, place: int, *, name: str | None = None) -> Var:
     """move(x: T[*b], place) -> y: T[*b]
 
-    ``x`` at the place with this number, of those that the run is given; ``x`` itself where it lies there already.
+    ``x`` on the device with the index ``place``, of the devices of the run; ``x`` itself if it is there already.
 
-    What is computed of it alone runs there too. An executor writes moves by itself, wherever an op reads what lies at another place than
-    the parameters of the op. A run that has one place computes everything there, and moves nothing.
+    Ops that depend on it alone run there too. An executor inserts moves if an op reads a value on another device than the op's parameters.
+    A run with one device computes everything on it and moves nothing.
     """
 
 def multi_tensor_adam(params: Sequence[Var] | Var, grads: Sequence[Var] | Var, moments1: Sequence[Var] | Var, moments2: Sequence[Var] | Var, step: Var | float, learning_rate: Var | float, beta1: float = 0.9, beta2: float = 0.999, epsilon: float = 1e-08, weight_decay: float = 0.0, *, name: str | None = None) -> tuple[list[Var], list[Var], list[Var]]:
@@ -2074,47 +2086,47 @@ def multi_tensor_sgd(params: Sequence[Var] | Var, grads: Sequence[Var] | Var, le
 def multiply(x: Var | builtins.complex, y: Var | builtins.complex, *, name: str | None = None) -> Var:
     """multiply(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
-    ``z = x * y``, element by element.
+    ``z = x * y``, elementwise.
     """
 
 def nanmedian(x: Var, axis: int | None = None, keepdim: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
     """nanmedian(x: real[...s], axis=None, keepdim=False) -> values: real[...s-{axis!}], indices: int64[...s-{axis!}]
 
-    The `median` of what is no NaN; NaN where all is.
+    The `median` of the elements that are not NaN; NaN if all are.
     """
 
 @overload
 def narrow(x: Var, like: Sequence[Var] | Var = (), axis: int = 0, start: int | Sequence[int | str] = (0,), *, length: int | Sequence[int | str], name: str | None = None) -> Var:
     """narrow(x: T[...s], *like: shape, axis=0, start=(0,), length) -> y: T[...t]
 
-    ``length`` elements along ``axis``, those from ``start`` on: a `slice` whose end is a symbol, which ``x`` or ``like`` tells.
+    ``length`` elements along ``axis`` from ``start`` on: a `slice` whose bounds may be symbols of ``x`` or ``like``.
     """
 
 @overload
 def narrow(x: Var, like: Sequence[Var] | Var, axis: int, start: int | Sequence[int | str], length: int | Sequence[int | str], *, name: str | None = None) -> Var:
     """narrow(x: T[...s], *like: shape, axis=0, start=(0,), length) -> y: T[...t]
 
-    ``length`` elements along ``axis``, those from ``start`` on: a `slice` whose end is a symbol, which ``x`` or ``like`` tells.
+    ``length`` elements along ``axis`` from ``start`` on: a `slice` whose bounds may be symbols of ``x`` or ``like``.
     """
 
 @overload
 def narrow(x: Var, axis: int = 0, start: int | Sequence[int | str] = (0,), *, length: int | Sequence[int | str], name: str | None = None) -> Var:
     """narrow(x: T[...s], *like: shape, axis=0, start=(0,), length) -> y: T[...t]
 
-    ``length`` elements along ``axis``, those from ``start`` on: a `slice` whose end is a symbol, which ``x`` or ``like`` tells.
+    ``length`` elements along ``axis`` from ``start`` on: a `slice` whose bounds may be symbols of ``x`` or ``like``.
     """
 
 @overload
 def narrow(x: Var, axis: int, start: int | Sequence[int | str], length: int | Sequence[int | str], *, name: str | None = None) -> Var:
     """narrow(x: T[...s], *like: shape, axis=0, start=(0,), length) -> y: T[...t]
 
-    ``length`` elements along ``axis``, those from ``start`` on: a `slice` whose end is a symbol, which ``x`` or ``like`` tells.
+    ``length`` elements along ``axis`` from ``start`` on: a `slice` whose bounds may be symbols of ``x`` or ``like``.
     """
 
 def ndtri(x: Var, *, name: str | None = None) -> Var:
     """ndtri(x: float[*b]) -> y: float[*b]
 
-    The number below which a standard normal one lies with the probability ``x``; NaN beyond 0 and 1.
+    The quantile of the standard normal distribution at probability ``x``; NaN outside of 0 to 1.
     """
 
 def neg(x: Var, *, name: str | None = None) -> Var:
@@ -2126,225 +2138,227 @@ def neg(x: Var, *, name: str | None = None) -> Var:
 def negative_log_likelihood(log_p: Var, label: Var, ignore_index: int = -100, *, name: str | None = None) -> Var:
     """negative_log_likelihood(log_p: float[*b k!], label: int64[*b], ignore_index=-100) -> loss: float[*b]
 
-    ``-log_p[label]``: logarithms of probabilities against class ids; ignored rows give 0.
+    ``-log_p[label]``, for log probabilities and class ids; 0 for ignored rows.
     """
 
 def nextafter(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """nextafter(x: float[*#s], y: float[*#s]) -> z: float[*#s]
 
-    The number next to ``x`` on the way to ``y``, which changes as ``x`` does.
+    The next representable number from ``x`` towards ``y``. Its derivative with respect to ``x`` is 1.
     """
 
 def nonzero(condition: Var, value: bool = True, *, name: str | None = None) -> Var:
     """nonzero(condition: bool[...s], value=True) -> y: int64[...t]
 
-    The numbers of the rows where the condition is ``value``, ascending; there may be none.
+    The indices of the rows where ``condition`` is ``value``, ascending; there may be none.
 
-    Of another number of axes than one, a row of numbers for each place, one along each axis.
+    If the condition does not have exactly one axis, a row of indices per position, one index per axis.
     """
 
 def not_equal(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """not_equal(x: T[*#s], y: T[*#s]) -> z: bool[*#s]
 
-    Where ``x`` and ``y`` are different values; NaN differs from itself.
+    ``x != y``, elementwise. NaN differs from itself.
     """
 
 def numel(like: Var, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
     """numel(like: shape[...s], dtype=float32) -> y: {dtype}[]
 
-    How many elements ``like`` has. ``like`` is not kept alive.
+    The number of elements of ``like``. ``like`` is not kept alive.
     """
 
 def one_hot(ids: Var, depth: int, *, name: str | None = None) -> Var:
     """one_hot(ids: int64[*b], depth) -> y: float32[*b {depth}]
 
-    A row of ``depth`` numbers for each id: 1 at the id, else 0. An id that is not one of 0 to ``depth - 1`` fails.
+    A row of ``depth`` numbers for each id: 1 at the id, else 0. An id outside of 0 to ``depth - 1`` raises KernelError.
     """
 
 def optimization_barrier(x: Var, *, name: str | None = None) -> Var:
     """optimization_barrier(x: T[...s]) -> y: T[...s]
 
-    ``x`` itself, as a value of which passes know nothing: what is computed of it is not taken for what is computed of ``x``.
+    Identity that passes do not look through: an expression of the result is never merged with the same expression of ``x``.
 
-    Recomputation puts it before what gradients compute again. It costs no memory and no time.
+    Recomputation inserts it before recomputed values. It costs no memory and no time.
     """
 
 def pad(x: Var, before: int | Sequence[int], after: int | Sequence[int], mode: str = "constant", value: float = 0.0, *, name: str | None = None) -> Var:
     """pad(x: T[...s], before, after, mode="constant", value=0.0) -> y: T[...t]
 
-    Put ``before`` and ``after`` elements to the last axes, as many axes as there are numbers; numbers below 0 crop.
+    Pad the last axes with ``before`` and ``after`` elements, one number per axis; negative numbers crop.
 
-    They are ``value``; or those of the axis, mirrored at its first and last one (``"reflect"``), the nearest (``"replicate"``), or as if
-    the axis were a ring (``"circular"``).
+    The new elements are ``value``, or elements of the axis: mirrored at its ends (``"reflect"``), the nearest (``"replicate"``), or
+    repeated periodically (``"circular"``).
     """
 
 def pad_shard(part: Var, whole: Var, counts: Var | None = None, axis: int = 0, *, name: str | None = None) -> Var:
     """pad_shard(part: T[...s], whole: shape[...t], counts?: int64[w], axis=0) -> y: T[...t]
 
-    The part of this worker of a tensor, with zeros where the parts of the others are: added up over the workers, it is the whole.
+    The part of this worker, with zeros in place of the other parts: summed over the workers, it is the whole tensor.
     """
 
 def pinv(x: Var, relative: float | None = None, *, name: str | None = None) -> Var:
     """pinv(x: inexact[*b m n], relative=None) -> y: inexact[*b n m]
 
-    The pseudo-inverse of each matrix (Moore, 1920; Penrose, 1955): of singular values above `relative` times the largest.
+    The Moore-Penrose pseudo-inverse of each matrix, of singular values above ``relative`` times the largest (Moore, 1920; Penrose,
+    1955).
 
-    That is max(m, n) times the spacing of the dtype at 1 where it is None. What is no number makes the run fail.
+    ``relative`` defaults to max(m, n) times the machine epsilon of the dtype. NaN and infinite values raise an error when the program runs.
     """
 
 def polar(size: Var | float, angle: Var | float, *, name: str | None = None) -> Var:
     """polar(size: float[*#s], angle: float[*#s]) -> z: float.complex[*#s]
 
-    The complex number of a size and an angle, ``size * exp(1j * angle)``. A size below 0 lies on the other side.
+    The complex number ``size * exp(1j * angle)``. A negative ``size`` gives the opposite direction.
     """
 
 def polygamma(x: Var, order: int, *, name: str | None = None) -> Var:
     """polygamma(x: float[*b], order) -> y: float[*b]
 
-    The derivative of `digamma` of this order, `digamma` itself for 0 (DLMF 5.15).
+    The derivative of `digamma` of the given order; `digamma` itself for order 0 (DLMF 5.15).
     """
 
 def power(x: Var | builtins.complex, y: Var | builtins.complex, *, name: str | None = None) -> Var:
     """power(x: number[*#s], y: number[*#s]) -> z: number[*#s]
 
-    ``x`` to the power ``y``. Integers drop the fraction of a power that is below 0, and are no number above 0 to it.
+    ``x`` to the power ``y``. For integers and a negative power, the result is truncated, and 0 for a base of 0.
     """
 
 def power_iteration(x: Var, u: Var, iterations: int = 1, epsilon: float = 1e-12, *, name: str | None = None) -> tuple[Var, Var]:
     """power_iteration(x: float[m n], u: float[m], iterations=1, epsilon=1e-12) -> next_u: float[m], v: float[n]
 
-    Left and right vectors of length 1 near those of the largest singular value of ``x``, the nearer the more often this was done.
+    Approximate left and right singular vectors of the largest singular value, by power iteration (Miyato et al., 2018).
 
-    In training, ``v = x' u``, then ``u = x v``, each divided by its length, so many times; else ``u`` stays, and ``v`` is of it. A length
-    counts as no less than ``epsilon``. Neither has a gradient (Miyato et al., 2018).
+    In training, ``v = x' u`` and ``u = x v``, each normalized, are repeated ``iterations`` times; otherwise ``u`` is unchanged and ``v`` is
+    computed from it. The approximation improves with every call. Lengths are at least ``epsilon``. Neither vector has a gradient.
     """
 
 def put_rows(param: Var, rows: Var, values: Var, *, name: str | None = None) -> Var:
     """put_rows(param: T[k ...d], rows: int64[n], values: T[n ...d]) -> next: T[k ...d]
 
-    ``param`` with ``values`` in the rows that ``rows`` numbers, each once: ``next[rows[i]] = values[i]``. The others stay.
+    ``param`` with ``values`` written to the distinct rows ``rows``: ``next[rows[i]] = values[i]``. Other rows are unchanged.
     """
 
 def put_share(share: Var, whole: Var, workers: int = 1, *, name: str | None = None) -> Var:
     """put_share(share: T[k], whole: shape[...s], workers=1) -> y: T[...s]
 
-    The share of this worker of a tensor, with zeros where the shares of the others are: added up over the workers, it is the whole.
+    The share of this worker, with zeros in place of the others: summed over the workers, it is the whole tensor.
     """
 
 def qr(x: Var, *, name: str | None = None) -> tuple[Var, Var]:
     """qr(x: float[*b m n]) -> q: float[*b m k], r: float[*b k n]
 
-    The factors of each matrix: columns of ``q`` that are orthonormal, and ``r``, 0 below its diagonal. There are min(m, n) of them.
+    The reduced QR decomposition of each matrix, ``x = q r``: k = min(m, n) orthonormal columns ``q``, and ``r`` upper triangular.
 
-    Its gradient needs the first of them to be linearly independent.
+    The gradient requires the first k columns of ``x`` to be linearly independent.
     """
 
 def quantize_rows(x: Var, *, name: str | None = None) -> tuple[Var, Var]:
     """quantize_rows(x: float[*b k!]) -> q: int8[*b k], scale: float[*b]
 
-    Integers and a scale for each row: ``scale = max(abs(x)) / 127``, and ``q = round(x / scale)``, from -127 to 127.
+    Quantize each row to int8, with a scale of its own: ``scale = max(abs(x)) / 127``, ``q = round(x / scale)``.
 
-    A scale is at least the least normal number, in float16 the least of all. It has no gradient: it is for inference.
+    A scale is at least the smallest normal number, in float16 the smallest positive number. There is no gradient: it is for inference.
     """
 
 def random_normal(shape: int | Sequence[int | str] | Var, mean: float = 0.0, deviation: float = 1.0, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
     """random_normal(shape, mean=0.0, deviation=1.0, dtype=float32) -> y: {dtype}
 
-    Normal numbers of ``shape`` with a mean and a standard deviation (Box and Muller, 1958).
+    Normal random numbers of ``shape``, of a mean and a standard deviation (Box and Muller, 1958).
     """
 
 def random_normal_like(like: Var, mean: float = 0.0, deviation: float = 1.0, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
     """random_normal_like(like: shape[...s], mean=0.0, deviation=1.0, dtype=float32) -> y: {dtype}[...s]
 
-    The draw of `random_normal`, of the shape of ``like``, which is not kept alive.
+    `random_normal` of the shape of ``like``, which is not kept alive.
 
-    Its rows may be those of a batch of ``all_rows``, from the ``first_row`` on.
+    Its rows may be those of a batch of ``all_rows`` from ``first_row`` on.
     """
 
 def random_uniform(shape: int | Sequence[int | str] | Var, low: float = 0.0, high: float = 1.0, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
     """random_uniform(shape, low=0.0, high=1.0, dtype=float32) -> y: {dtype}
 
-    Numbers of ``shape``, each as likely as any other from ``low`` on and below ``high``, which rounding may give.
+    Uniform random numbers of ``shape``, from ``low`` to below ``high``; rounding may return ``high`` itself.
     """
 
 def random_uniform_like(like: Var, low: float = 0.0, high: float = 1.0, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
     """random_uniform_like(like: shape[...s], low=0.0, high=1.0, dtype=float32) -> y: {dtype}[...s]
 
-    The draw of `random_uniform`, of the shape of ``like``, which is not kept alive. ``first_row`` is that of `dropout`.
+    `random_uniform` of the shape of ``like``, which is not kept alive. ``first_row`` is as in `dropout`.
     """
 
 def real(z: Var, *, name: str | None = None) -> Var:
     """real(z: complex[*b]) -> x: complex.real[*b]
 
-    The real part.
+    The real part of a complex tensor.
     """
 
 def real_fourier(x: Var, axis: int = -1, norm: str = "backward", *, name: str | None = None) -> Var:
     """real_fourier(x: float[...s n], axis=-1, norm="backward") -> y: float.complex[...t]
 
-    The first n / 2 + 1 of what `fourier` gives of real numbers, along an axis. The others are conjugates.
+    The Fourier transform of real numbers along ``axis``: the first n // 2 + 1 elements of `fourier`. The others are their conjugates.
     """
 
 def real_fourier_inverse(x: Var, length: int, axis: int = -1, norm: str = "backward", *, name: str | None = None) -> Var:
     """real_fourier_inverse(x: complex[...s n], length, axis=-1, norm="backward") -> y: complex.real[...t]
 
-    The `length` real numbers whose `real_fourier` is ``x``. The imaginary parts of ends do not count.
+    The inverse of `real_fourier`, ``length`` real numbers. The imaginary parts of the first element and of the
+    middle one are ignored.
     """
 
 def reciprocal(x: Var, *, name: str | None = None) -> Var:
     """reciprocal(x: inexact[*b]) -> y: inexact[*b]
 
-    ``1 / x``.
+    The reciprocal, ``1 / x``.
     """
 
 def reduce_max(x: Var, axis: int | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
     """reduce_max(x: real[...s], axis=None, keepdim=False) -> y: real[...s-{axis!}], index: int64[...s-{axis!}]
 
-    The largest element along ``axis``, of all where it is None; its gradient goes to the first of equal ones.
+    The largest element along ``axis``, or of all if it is None. On ties the gradient goes to the first.
 
-    ``index`` is where it stood, for the gradient. ``keepdim`` leaves a size of 1 behind.
+    ``index`` is its index, for the gradient. ``keepdim`` keeps the axis with size 1.
     """
 
 def reduce_min(x: Var, axis: int | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
     """reduce_min(x: real[...s], axis=None, keepdim=False) -> y: real[...s-{axis!}], index: int64[...s-{axis!}]
 
-    The smallest element along ``axis``, of all where it is None; its gradient goes to the first of equal ones. As `reduce_max`.
+    The smallest element along ``axis``, or of all if it is None. On ties the gradient goes to the first. See `reduce_max`.
     """
 
 def reduce_prod(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
     """reduce_prod(x: number[...s], axis=None, keepdim=False) -> y: number[...s-{axis}]
 
-    The product over an axis, several, or everything where that is None; of nothing, 1. ``keepdim`` leaves sizes of 1.
+    The product over one axis, several, or all if ``axis`` is None; 1 if there are no elements. ``keepdim`` keeps axes with size 1.
     """
 
 def reduce_scatter(x: Var, counts: Var | None = None, like: Var | None = None, axis: int = 0, workers: int = 0, *, name: str | None = None) -> Var:
     """reduce_scatter(x: number[...s], counts?: int64[w], like?: shape[...m], axis=0, workers=0) -> y: number[...t]
 
-    The part of this worker, along ``axis``, of the sum of a tensor over all workers.
+    The sum of a tensor over all workers, of which each worker keeps its part along ``axis``.
 
-    ``counts`` says how much of it each worker takes, in the order of the workers; else they take as much as each other, and the size must
-    be a multiple of their number. ``like`` tells how large this worker's part is by its own first size. Where ``workers`` says how many
-    there are, they take as much as each other, and that size follows.
+    ``counts`` holds the size of each worker's part, in worker order; without it the parts are equal, and the size must be a multiple of the
+    number of workers. The first size of ``like`` is the expected size of this worker's part. With ``workers``, the number of workers, the
+    parts are equal and their size is known.
     """
 
 def reduce_sum(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, *, name: str | None = None) -> Var:
     """reduce_sum(x: number[...s], axis=None, keepdim=False) -> y: number[...s-{axis}]
 
-    The sum over an axis, several, or everything where that is None. ``keepdim`` leaves sizes of 1. Integers wrap around.
+    The sum over one axis, several, or all if ``axis`` is None. ``keepdim`` keeps axes with size 1. Integers wrap around.
     """
 
 @overload
 def reduce_to_shares(xs: Sequence[Var] | Var, workers: int = 1, *, name: str | None = None) -> list[Var]:
     """reduce_to_shares(*xs: number, workers=1) -> *ys: number
 
-    The share of this worker of the sum of each tensor over all workers. Several in one op are sent together.
+    The share of this worker in the sum of each tensor over all workers. All tensors of one op are sent together.
     """
 
 @overload
 def reduce_to_shares(*xs: Var, workers: int = 1, name: str | None = None) -> list[Var]:
     """reduce_to_shares(*xs: number, workers=1) -> *ys: number
 
-    The share of this worker of the sum of each tensor over all workers. Several in one op are sent together.
+    The share of this worker in the sum of each tensor over all workers. All tensors of one op are sent together.
     """
 
 def relu(x: Var, *, name: str | None = None) -> Var:
@@ -2356,21 +2370,21 @@ def relu(x: Var, *, name: str | None = None) -> Var:
 def remainder(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """remainder(x: real[*#s], y: real[*#s]) -> z: real[*#s]
 
-    ``x - floor_divide(x, y) * y``, which has the sign of ``y``. An integer by 0 fails.
+    ``x - floor_divide(x, y) * y``, which has the sign of ``y``. Division of an integer by 0 raises KernelError.
     """
 
 def repeat_interleave(x: Var, repeats: int, axis: int, *, name: str | None = None) -> Var:
     """repeat_interleave(x: T[...s], repeats, axis) -> y: T[...t]
 
-    Each element ``repeats`` times in a row along ``axis``.
+    Each element repeated ``repeats`` times in a row along ``axis``.
     """
 
 def reshape(x: Var, shape: int | Sequence[int | str] | Var, *, name: str | None = None) -> Var:
     """reshape(x: T[...s], shape) -> y: T[...t]
 
-    The elements of ``x``, in order, in ``shape``. One size may be -1, and a symbol stays what it is.
+    The elements of ``x``, in order, in ``shape``. One size may be -1; symbols are kept.
 
-    Of several symbols, ``x`` tells all but one; `view` takes others.
+    At most one of several symbols may be unknown in the shape of ``x``; `view` takes others.
     """
 
 def reshape_like(x: Var, like: Var, *, name: str | None = None) -> Var:
@@ -2382,17 +2396,17 @@ def reshape_like(x: Var, like: Var, *, name: str | None = None) -> Var:
 def resize(x: Var, size: int | Sequence[int] | None = None, scale: float | Sequence[float] | None = None, mode: str = "nearest", align_corners: bool = False, *, name: str | None = None) -> Var:
     """resize(x: float[n c! ...s], size=None, scale=None, mode="nearest", align_corners=False) -> y: float[n c ...t]
 
-    Signals, images or volumes in another size: ``size``, or ``floor(scale s)``.
+    Resize signals, images or volumes to ``size``, or to ``floor(scale s)`` for each size ``s``.
 
-    A pixel is that of ``x`` in whose place it lies (``"nearest"``, or its middle: ``"nearest-exact"``), between two along each axis
-    (``"linear"``) or four (``"cubic"``), or the mean of all that it covers (``"area"``). ``align_corners`` puts the middles of the corner
-    pixels upon each other, not their corners.
+    A pixel is the nearest one of ``x`` (``"nearest"``, or by pixel centres ``"nearest-exact"``), interpolated between two along each axis
+    (``"linear"``) or four (``"cubic"``), or the mean of all pixels that it covers (``"area"``). ``align_corners`` aligns the centres of the
+    corner pixels instead of their outer edges.
     """
 
 def rms_norm(x: Var, scale: Var | None = None, epsilon: float = 1e-05, *, name: str | None = None) -> Var:
     """rms_norm(x: float[*b k], scale?: float[k], epsilon=1e-05) -> y: float[*b k], rstd: float[*b 1]
 
-    ``y = x * rstd * scale``, where ``rstd = 1 / sqrt(mean(x**2) + epsilon)`` along the last axis.
+    ``y = x * rstd * scale`` with ``rstd = 1 / sqrt(mean(x**2) + epsilon)``, along the last axis.
 
     Zhang and Sennrich, 2019.
     """
@@ -2400,7 +2414,7 @@ def rms_norm(x: Var, scale: Var | None = None, epsilon: float = 1e-05, *, name: 
 def rms_norm_grad(x: Var, rstd: Var, dy: Var, scale: Var | None = None, *, name: str | None = None) -> Var:
     """rms_norm_grad(x: float[*b k], rstd: float[*b 1], dy: float[*b k], scale?: float[k]) -> dx: float[*b k]
 
-    The gradient at x, from the gradient ``dy`` at the output of ``rms_norm``, for a statistic that is x's.
+    The gradient of `rms_norm` with respect to ``x``, whose statistic is ``rstd``.
 
     With ``g = dy * scale``: ``rstd * (g - x * rstd**2 * mean(g * x))``.
     """
@@ -2408,196 +2422,196 @@ def rms_norm_grad(x: Var, rstd: Var, dy: Var, scale: Var | None = None, *, name:
 def rms_norm_scale_grad(x: Var, rstd: Var, dy: Var, *, name: str | None = None) -> Var:
     """rms_norm_scale_grad(x: float[*b k], rstd: float[*b 1], dy: float[*b k]) -> dscale: sum float[k]
 
-    The gradient at the scale, from the gradient ``dy`` at the output of ``rms_norm``: the sum over the rows of ``dy * x * rstd``.
+    The gradient of `rms_norm` with respect to the scale: the sum of ``dy * x * rstd`` over the rows.
     """
 
 def roll(x: Var, shifts: int | Sequence[int], axes: int | Sequence[int], *, name: str | None = None) -> Var:
     """roll(x: T[...s], shifts, axes) -> y: T[...t]
 
-    ``x`` moved on by ``shifts`` along ``axes``; what leaves at the end comes in at the front.
+    ``x`` shifted by ``shifts`` along ``axes``, cyclically: elements shifted out at the end return at the front.
     """
 
 def round(x: Var, *, name: str | None = None) -> Var:
     """round(x: float[*b]) -> y: float[*b]
 
-    The nearest whole number; of two as near, the even one.
+    The nearest whole number; ties are rounded to the even one.
     """
 
 def rows_by_group(x: Var, groups: int, *, name: str | None = None) -> Var:
     """rows_by_group(x: T[n c ...s], groups) -> y: T[n {groups} k]
 
-    The elements of each of ``groups`` groups of channels in a row.
+    The elements of each of ``groups`` groups of channels as a row.
     """
 
 def rows_of_share(rows: Var, share: Var, workers: int, *, name: str | None = None) -> tuple[Var, Var]:
     """rows_of_share(rows: int64[*b], share: shape[k ...d], workers) -> local: int64[*b], here: bool[*b]
 
-    Which row of this worker's share each number means, and whether it is in that share: 0 and false where another worker has it.
+    The index of each row in this worker's share, and whether it is there; 0 and false if another worker has it.
 
-    The table has as many rows as the shares of all ``workers``, each of which has ``k`` of them, in their order. A number that is no row's
-    fails.
+    The table consists of the shares of all ``workers``, of ``k`` rows each, in their order. A row out of range raises KernelError.
     """
 
 def rsqrt(x: Var, *, name: str | None = None) -> Var:
     """rsqrt(x: inexact[*b]) -> y: inexact[*b]
 
-    ``1 / sqrt(x)``; NaN below zero.
+    The reciprocal square root, ``1 / sqrt(x)``; NaN below 0.
     """
 
 def scaled_dot_product_attention(query: Var, key: Var, value: Var, mask: Var | None = None, bias: Var | None = None, heads: int = 1, causal: bool = False, scale: float | None = None, *, name: str | None = None) -> Var:
     """scaled_dot_product_attention(query: float[*~b t k], key: float[*~b s k], value: float[*~b s e], mask?: bool[*~b m n o], bias?: float[*~b g h i], heads=1, causal=False, scale=None) -> y: float[*b t e], logsumexp: float[*b {heads} t]
 
-    ``softmax(query key' scale) value``, each of ``heads`` on its own share of the columns (Vaswani et al., 2017).
+    ``softmax(query key' scale) value``, with ``heads`` heads that each use their own columns (Vaswani et al., 2017).
 
-    The scale is ``1 / sqrt(k / heads)``, where none is given. With `causal`, query ``i`` of ``t`` sees the keys up to ``i + s - t``. A mask
-    of ``[*b heads t s]``, any of the last three of which may be 1, hides keys where it is false, and a bias of that shape is added before
-    the softmax; a query that sees no key gets zeros. ``logsumexp`` is by what the weights were divided, in log space, for the gradient,
-    which computes them again, a block at a time (Dao et al., 2022). Gradients of its gradients hold a weight for every pair of places.
+    ``scale`` defaults to ``1 / sqrt(k / heads)``. With ``causal``, query ``i`` of ``t`` sees the keys up to ``i + s - t``. ``mask``,
+    ``[*b heads t s]``, hides keys where it is false; ``bias``, of the same shape, is added before the softmax. Each of their last three
+    sizes may be 1. A query that sees no key yields zeros. ``logsumexp`` is the logarithm of the softmax denominators: from it, the gradient
+    recomputes the weights block by block (Dao et al., 2022). Second-order gradients store the full matrix of weights.
     """
 
 def scatter_add(values: Var, rows: Var, like: Var, axis: int | None = None, *, name: str | None = None) -> Var:
     """scatter_add(values: T[...v], rows: int64[...b], like: shape[n ...d], axis=None) -> y: T[n ...d]
 
-    Zeros in the shape of ``like``, with ``values[i]`` added to row ``rows[i]``: the opposite of ``gather``.
+    Zeros in the shape of ``like``, with ``values[i]`` added to row ``rows[i]``: the transpose of ``gather``.
 
-    What several values put into one row adds up.
+    If a row index repeats, its values are added up.
     """
 
 def scatter_along_axis(x: Var, index: Var, values: Var, axis: int, reduction: str = "none", *, name: str | None = None) -> Var:
     """scatter_along_axis(x: T[...s], index: int64[...i], values: T[...i], axis, reduction="none") -> y: T[...s]
 
-    ``x`` with ``values`` put in places along ``axis``: ``y[i, index[i, j]] = values[i, j]``. ``torch.scatter``.
+    ``x`` with ``values`` written along ``axis``: ``y[i, index[i, j]] = values[i, j]``. ``torch.scatter``.
 
-    A `reduction` - "add", "multiply", "maximum" or "minimum" - combines what is there with all that is put there; without one, which of
-    several is left is not said. Of equal largest or smallest ones each gets its share of the gradient.
+    With ``reduction`` ("add", "multiply", "maximum" or "minimum"), the element of ``x`` is combined with all values written to it. Without
+    one, if an index repeats, it is unspecified which value is kept. Tied maxima or minima share the gradient evenly.
     """
 
 def searchsorted(sorted: Var, x: Var, right: bool = False, *, name: str | None = None) -> Var:
     """searchsorted(sorted: real[*b n], x: real[*b m], right=False) -> y: int64[*b m]
 
-    Where in each row of ``sorted``, which rises, elements would have to be put: before equal ones, or with ``right`` behind them.
+    The index at which each element would be inserted into an ascending row of ``sorted``: before equal ones, or
+    after them if ``right``.
     """
 
 @overload
 def select_branch(stacks: Sequence[Var] | Var, *, name: str | None = None) -> Var:
     """select_branch(*stacks: T[k_i ...d]) -> y: T[...d]
 
-    The value of whichever stack has one: each has one row or none, and exactly one of them has one.
+    The row of the only stack that is not empty. Every other stack has no rows.
     """
 
 @overload
 def select_branch(*stacks: Var, name: str | None = None) -> Var:
     """select_branch(*stacks: T[k_i ...d]) -> y: T[...d]
 
-    The value of whichever stack has one: each has one row or none, and exactly one of them has one.
+    The row of the only stack that is not empty. Every other stack has no rows.
     """
 
 @overload
 def sequence_concat(xs: Sequence[Var] | Var, splits: Sequence[Var] | Var, *, name: str | None = None) -> tuple[Var, Var]:
     """sequence_concat(*xs: T[k_i ...d], *splits: int64[s]) -> y: T[q ...d], y_splits: int64[s]
 
-    Sequence i of the result is sequence i of each of ``xs``, one after another; ``y_splits`` says where they are cut.
+    Sequence i of the result is the concatenation of sequence i of all ``xs``; ``y_splits`` are its row splits.
     """
 
 @overload
 def sequence_concat(xs: Sequence[Var] | Var, *splits: Var, name: str | None = None) -> tuple[Var, Var]:
     """sequence_concat(*xs: T[k_i ...d], *splits: int64[s]) -> y: T[q ...d], y_splits: int64[s]
 
-    Sequence i of the result is sequence i of each of ``xs``, one after another; ``y_splits`` says where they are cut.
+    Sequence i of the result is the concatenation of sequence i of all ``xs``; ``y_splits`` are its row splits.
     """
 
 def sequence_elements(splits: Var, rows: Var, like: Var, *, name: str | None = None) -> tuple[Var, Var]:
     """sequence_elements(splits: int64[s], rows: int64[k], like: shape[n ...d]) -> elements: int64[?], own_splits: int64[k+1]
 
-    The numbers of the elements of some sequences, one sequence after another, and the row splits of these: what ``gather`` asks for.
+    The indices of all elements of the selected sequences, in order, for ``gather``, and the row splits of the selection.
 
-    ``rows`` are numbers of rows of ``like``, which has one for each sequence.
+    ``rows`` are row indices of ``like``, which has one row per sequence.
     """
 
 def sequence_expand(x: Var, splits: Var, like: Var, *, name: str | None = None) -> Var:
     """sequence_expand(x: T[m ...d], splits: int64[k], like: shape[t ...e]) -> y: T[t ...d]
 
-    Row i of ``x`` for every element of sequence i; ``like`` has an element for each. The opposite of ``sequence_sum``.
+    Row i of ``x`` for every element of sequence i; ``like`` has a row per element. The transpose of ``sequence_sum``.
     """
 
 def sequence_first(x: Var, splits: Var, *, name: str | None = None) -> Var:
     """sequence_first(x: T[t ...d], splits: int64[n+1]) -> y: T[n ...d]
 
-    The first element of each sequence; zeros where it is empty.
+    The first element of each sequence; zeros for an empty one.
     """
 
 def sequence_last(x: Var, splits: Var, *, name: str | None = None) -> Var:
     """sequence_last(x: T[t ...d], splits: int64[n+1]) -> y: T[n ...d]
 
-    The last element of each sequence; zeros where it is empty.
+    The last element of each sequence; zeros for an empty one.
     """
 
 def sequence_lengths(splits: Var, *, name: str | None = None) -> Var:
     """sequence_lengths(splits: int64[n+1]) -> y: int64[n]
 
-    How many elements each sequence has.
+    The number of elements of each sequence.
     """
 
 def sequence_max(x: Var, splits: Var, *, name: str | None = None) -> Var:
     """sequence_max(x: real[t ...d], splits: int64[n+1]) -> y: real[n ...d], at: int64[n ...d]
 
-    The largest value of each sequence, 0 where it is empty. The gradient goes to the first of equal ones, ``at``, -1 for none.
+    The largest value of each sequence; 0 for an empty one. The gradient goes to ``at``, the first on ties, -1 for none.
     """
 
 def sequence_mean(x: Var, splits: Var, *, name: str | None = None) -> Var:
     """sequence_mean(x: float[t ...d], splits: int64[n+1]) -> y: float[n ...d]
 
-    The mean of each sequence, 0 where it is empty.
+    The mean of each sequence; 0 for an empty one.
     """
 
 def sequence_pad(x: Var, splits: Var, fill: float = 0.0, *, name: str | None = None) -> Var:
     """sequence_pad(x: T[t ...d], splits: int64[k], fill=0.0) -> y: T[m w ...d]
 
-    Each sequence as a row, filled up to the longest one with ``full``.
+    Each sequence as a row, padded to the longest one with ``fill``.
     """
 
 def sequence_softmax(x: Var, splits: Var, *, name: str | None = None) -> Var:
     """sequence_softmax(x: float[t ...d], splits: int64[n+1]) -> y: float[t ...d]
 
-    ``exp(x)`` divided by its sum over the sequence, computed stably.
+    The softmax of each sequence: ``exp(x)`` divided by its sum over the sequence, computed stably.
     """
 
 @overload
 def sequence_split(y: Var, splits: Sequence[Var] | Var, like: Sequence[Var] | Var, *, name: str | None = None) -> list[Var]:
     """sequence_split(y: T[q ...d], *splits: int64[s], *like: shape[k_i ...e]) -> *xs: T[k_i ...d]
 
-    Split the result of ``sequence_concat`` by the row splits of its parts; ``like`` has the elements of each part.
+    Split the result of ``sequence_concat`` by the row splits of its parts; ``like`` has a row per element of each part.
     """
 
 @overload
 def sequence_split(y: Var, splits: Sequence[Var] | Var, *like: Var, name: str | None = None) -> list[Var]:
     """sequence_split(y: T[q ...d], *splits: int64[s], *like: shape[k_i ...e]) -> *xs: T[k_i ...d]
 
-    Split the result of ``sequence_concat`` by the row splits of its parts; ``like`` has the elements of each part.
+    Split the result of ``sequence_concat`` by the row splits of its parts; ``like`` has a row per element of each part.
     """
 
 def sequence_splits(splits: Var, elements: Var, *, name: str | None = None) -> Var:
     """sequence_splits(splits: int64[s], elements: int64[k]) -> own_splits: int64[s]
 
-    The row splits of sequences of which only some elements are left; ``elements`` are the numbers of these, ascending.
+    The row splits of sequences that keep only some ``elements``, given as ascending indices.
     """
 
 def sequence_sum(x: Var, splits: Var, *, name: str | None = None) -> Var:
     """sequence_sum(x: number[t ...d], splits: int64[n+1]) -> y: number[n ...d]
 
-    The sum of each sequence, 0 where it is empty.
+    The sum of each sequence; 0 for an empty one.
     """
 
 def sequence_unpad(padded: Var, splits: Var, like: Var, *, name: str | None = None) -> Var:
     """sequence_unpad(padded: T[m w ...d], splits: int64[k], like: shape[t ...e]) -> y: T[t ...d]
 
-    The elements of padded rows, without what fills them up; ``like`` has an element for each. The opposite of ``sequence_pad``.
+    The elements of padded rows, without the padding; ``like`` has a row per element. The inverse of ``sequence_pad``.
     """
 
 def sgd(param: Var, grad: Var, learning_rate: Var | float, *, name: str | None = None) -> Var:
     """sgd(param: float[*b], grad: float[*b], learning_rate: float64[]) -> next: float[*b]
 
-    ``next = param - learning_rate * grad``.
+    Gradient descent: ``next = param - learning_rate * grad``.
     """
 
 def sgd_addmm(param: Var, x: Var, dout: Var, learning_rate: Var | float, *, name: str | None = None) -> Var:
@@ -2609,33 +2623,33 @@ def sgd_addmm(param: Var, x: Var, dout: Var, learning_rate: Var | float, *, name
 def sgn(x: Var, *, name: str | None = None) -> Var:
     """sgn(x: complex[*b]) -> y: complex[*b]
 
-    ``x / |x|``, the direction of a complex number; 0 has none, and gives 0, as its gradient is. `sign` is that of real numbers.
+    ``x / |x|``, the direction of a complex number; 0 at 0, with a zero gradient. `sign` is for real numbers.
     """
 
 def shard(x: Var, counts: Var | None = None, like: Var | None = None, axis: int = 0, workers: int = 0, *, name: str | None = None) -> Var:
     """shard(x: T[...s], counts?: int64[w], like?: shape[...m], axis=0, workers=0) -> y: T[...t]
 
-    The part of this worker, along ``axis``, of a tensor that all workers have.
+    The part of this worker, along ``axis``, of a tensor that every worker has.
 
-    ``counts``, ``like`` and ``workers`` are those of `reduce_scatter`.
+    ``counts``, ``like`` and ``workers`` are as in `reduce_scatter`.
     """
 
 def sigmoid(x: Var, *, name: str | None = None) -> Var:
     """sigmoid(x: inexact[*b]) -> y: inexact[*b]
 
-    ``y = 1 / (1 + exp(-x))``.
+    The logistic function, ``y = 1 / (1 + exp(-x))``.
     """
 
 def sign(x: Var, *, name: str | None = None) -> Var:
     """sign(x: real[*b]) -> y: real[*b]
 
-    -1, 0 or 1, as ``x`` is below, at or above 0; NaN gives 0.
+    -1, 0 or 1 for ``x`` below, at or above 0; 0 for NaN.
     """
 
 def silu(x: Var, *, name: str | None = None) -> Var:
     """silu(x: float[*b]) -> y: float[*b]
 
-    ``y = x * sigmoid(x)`` (Elfwing, Uchibe and Doya, 2017), also called swish.
+    ``y = x * sigmoid(x)``, also called swish (Elfwing, Uchibe and Doya, 2017).
     """
 
 def sin(x: Var, *, name: str | None = None) -> Var:
@@ -2647,7 +2661,7 @@ def sin(x: Var, *, name: str | None = None) -> Var:
 def sinc(x: Var, *, name: str | None = None) -> Var:
     """sinc(x: float[*b]) -> y: float[*b]
 
-    ``sin(pi x) / (pi x)``, and 1 at 0.
+    ``sin(pi x) / (pi x)``; 1 at 0.
     """
 
 def sinh(x: Var, *, name: str | None = None) -> Var:
@@ -2659,53 +2673,53 @@ def sinh(x: Var, *, name: str | None = None) -> Var:
 def size(like: Var, axis: int = 0, *, name: str | None = None) -> Var:
     """size(like: shape[...s], axis=0) -> y: int64[]
 
-    How large ``like`` is along ``axis``, as a number of the run. ``like`` is not kept alive.
+    The size of ``like`` along ``axis``, as a number that is known when the program runs. ``like`` is not kept alive.
     """
 
 def slogdet(x: Var, *, name: str | None = None) -> tuple[Var, Var]:
     """slogdet(x: float[*b m m]) -> sign: float[*b], log: float[*b]
 
-    The sign of the determinant of each matrix, and the logarithm of its size; 0 and minus infinity where there is no inverse.
+    The sign of the determinant of each matrix and the logarithm of its magnitude; 0 and minus infinity for a singular matrix.
 
-    There, the gradient makes the run fail.
+    The gradient raises KernelError for a singular matrix.
     """
 
 def softmax(x: Var, axis: int | None = None, *, name: str | None = None) -> Var:
     """softmax(x: float[...s], axis=None) -> y: float[...s]
 
-    ``exp(x)`` divided by its sum along ``axis``, the last where that is None, computed stably.
+    ``y = exp(x) / sum(exp(x))`` along ``axis`` (default: the last), computed stably.
     """
 
 def softmax_with_cross_entropy(logits: Var, label: Var, ignore_index: int = -100, *, name: str | None = None) -> Var:
     """softmax_with_cross_entropy(logits: float[*b k!], label: int64[*b], ignore_index=-100) -> loss: float[*b], softmax: float[*b k]
 
-    Cross entropy of ``softmax(logits)`` against class ids, computed stably in log space; ignored rows give 0.
+    Cross entropy between ``softmax(logits)`` and class ids, computed stably; 0 for rows whose label is ``ignore_index``.
     """
 
 def softplus(x: Var, beta: float = 1.0, threshold: float = 20.0, *, name: str | None = None) -> Var:
     """softplus(x: float[*b], beta=1.0, threshold=20.0) -> y: float[*b]
 
-    ``log(1 + exp(beta * x)) / beta``; ``x`` itself where ``beta * x`` is above the threshold.
+    ``log(1 + exp(beta * x)) / beta``; ``x`` itself if ``beta * x`` is above the threshold.
     """
 
 def solve_columns(a: Var, b: Var, *, name: str | None = None) -> Var:
     """solve_columns(a: inexact[*b m m], b: inexact[*b m k]) -> x: inexact[*b m k]
 
-    The ``x`` of ``a x = b``, for each column of ``b``. A matrix without an inverse makes the run fail.
+    The solution ``x`` of ``a x = b``, for each column of ``b``. A singular matrix raises KernelError.
     """
 
 def solve_triangular_columns(a: Var, b: Var, upper: bool = False, unitriangular: bool = False, *, name: str | None = None) -> Var:
     """solve_triangular_columns(a: inexact[*b m m], b: inexact[*b m k], upper=False, unitriangular=False) -> x: inexact[*b m k]
 
-    The ``x`` of ``a x = b``, where only the lower triangle of ``a`` counts, or the ``upper``; its diagonal is ones if `unitriangular`.
+    The solution ``x`` of ``a x = b`` for a triangular ``a``: only its lower triangle is read, or its upper one if ``upper``.
 
-    Without that, a 0 on the diagonal makes the run fail.
+    If ``unitriangular``, the diagonal is taken to be ones; otherwise a 0 on the diagonal raises KernelError.
     """
 
 def sort(x: Var, axis: int = -1, descending: bool = False, *, name: str | None = None) -> tuple[Var, Var]:
     """sort(x: T[...s], axis=-1, descending=False) -> values: T[...s], indices: int64[...s]
 
-    The elements along ``axis``, rising or falling, and where they stood. Equal ones stay in their order. NaN is the largest.
+    The elements along ``axis`` in ascending order, or ``descending``, and their indices. The sort is stable. NaN is the largest.
     """
 
 def sparse_sgd(param: Var, rows: Var, values: Var, learning_rate: Var | float, *, name: str | None = None) -> Var:
@@ -2717,53 +2731,53 @@ def sparse_sgd(param: Var, rows: Var, values: Var, learning_rate: Var | float, *
 def split(x: Var, sections: int, axis: int = 0, *, name: str | None = None) -> list[Var]:
     """split(x: T[...s], sections, axis=0) -> *ys: T
 
-    Cut ``x`` along ``axis`` into ``sections`` of one size.
+    Split ``x`` along ``axis`` into ``sections`` equal parts.
     """
 
 @overload
 def split_like(x: Var, like: Sequence[Var] | Var, axis: int = 0, *, name: str | None = None) -> list[Var]:
     """split_like(x: T, *like: shape, axis=0) -> *ys: T
 
-    Cut ``x`` along ``axis`` into parts as long as the tensors ``like``: the opposite of ``concat``.
+    Split ``x`` along ``axis`` into parts of the sizes of the tensors ``like``: the inverse of ``concat``.
     """
 
 @overload
 def split_like(x: Var, *like: Var, axis: int = 0, name: str | None = None) -> list[Var]:
     """split_like(x: T, *like: shape, axis=0) -> *ys: T
 
-    Cut ``x`` along ``axis`` into parts as long as the tensors ``like``: the opposite of ``concat``.
+    Split ``x`` along ``axis`` into parts of the sizes of the tensors ``like``: the inverse of ``concat``.
     """
 
 def sqrt(x: Var, *, name: str | None = None) -> Var:
     """sqrt(x: inexact[*b]) -> y: inexact[*b]
 
-    The square root; NaN below zero.
+    The square root; NaN below 0.
     """
 
 def square(x: Var, *, name: str | None = None) -> Var:
     """square(x: inexact[*b]) -> y: inexact[*b]
 
-    ``y = x * x``.
+    The square, ``y = x * x``.
     """
 
 @overload
 def stack(xs: Sequence[Var] | Var, axis: int = 0, *, name: str | None = None) -> Var:
     """stack(*xs: T[...s], axis=0) -> y: T[...t]
 
-    Tensors of one shape, one after another along a new dimension, ``axis`` of the result.
+    Tensors of one shape stacked along a new dimension, ``axis`` of the result.
     """
 
 @overload
 def stack(*xs: Var, axis: int = 0, name: str | None = None) -> Var:
     """stack(*xs: T[...s], axis=0) -> y: T[...t]
 
-    Tensors of one shape, one after another along a new dimension, ``axis`` of the result.
+    Tensors of one shape stacked along a new dimension, ``axis`` of the result.
     """
 
 def stop_gradient(x: Var, *, name: str | None = None) -> Var:
     """stop_gradient(x: T[*b]) -> y: T[*b]
 
-    ``x`` itself, through which no gradient flows.
+    Identity that blocks the gradient.
     """
 
 def subtract(x: Var | builtins.complex, y: Var | builtins.complex, *, name: str | None = None) -> Var:
@@ -2776,59 +2790,59 @@ def subtract(x: Var | builtins.complex, y: Var | builtins.complex, *, name: str 
 def sum(xs: Sequence[Var] | Var, *, name: str | None = None) -> Var:
     """sum(*xs: inexact[...~s]) -> y: inexact[...s]
 
-    The sum of one or more tensors of one shape, from the first to the last. Uneven stacks of loops add up step by step.
+    The sum of one or more tensors of one shape, added in order. Uneven stacks of loops are added step by step.
     """
 
 @overload
 def sum(*xs: Var, name: str | None = None) -> Var:
     """sum(*xs: inexact[...~s]) -> y: inexact[...s]
 
-    The sum of one or more tensors of one shape, from the first to the last. Uneven stacks of loops add up step by step.
+    The sum of one or more tensors of one shape, added in order. Uneven stacks of loops are added step by step.
     """
 
 def sum_to_shape(x: Var, like: Var, *, name: str | None = None) -> Var:
     """sum_to_shape(x: inexact[...r], like: shape[...s]) -> y: sum inexact[...s]
 
-    Sum ``x`` to the shape of ``like``, which broadcasts to the shape of ``x``: the gradient of broadcasting.
+    Sum ``x`` to the shape of ``like``, which broadcasts to that of ``x``: the gradient of broadcasting.
     """
 
 def svd(x: Var, *, name: str | None = None) -> tuple[Var, Var, Var]:
     """svd(x: float[*b m n]) -> u: float[*b m k], s: float[*b k], v: float[*b k n]
 
-    The singular value decomposition of each matrix, ``x = u diag(s) v``: the min(m, n) singular values ``s``, falling.
+    The singular value decomposition of each matrix, ``x = u diag(s) v``, with min(m, n) singular values ``s``, descending.
 
-    Columns of ``u`` and rows of ``v`` are orthonormal; of each column the element that is largest in size is positive. What is no number
-    makes the run fail.
+    Columns of ``u`` and rows of ``v`` are orthonormal; in each column of ``u`` the element of largest magnitude is positive. NaN and
+    infinite values raise an error when the program runs.
     """
 
 def sync_batch_norm(x: Var, running_mean: Var, running_variance: Var, scale: Var | None = None, bias: Var | None = None, momentum: float = 0.1, epsilon: float = 1e-05, *, name: str | None = None) -> Var:
     """sync_batch_norm(x: float[n c ...s], running_mean: float[c], running_variance: float[c], scale?: float[c], bias?: float[c], momentum=0.1, epsilon=1e-05) -> y: float[n c ...s], mean: float[c], rstd: float[c], next_mean: float[c], next_variance: float[c], uses_batch_statistics: bool[]
 
-    `batch_norm` where each worker has some rows of the batch, some or none: mean and variance are those of all of them.
+    `batch_norm` with the mean and variance over the rows of all workers. A worker may have no rows.
     """
 
 def sync_batch_norm_grad(x: Var, mean: Var, rstd: Var, uses_batch_statistics: Var | bool, dy: Var, scale: Var | None = None, *, name: str | None = None) -> Var:
     """sync_batch_norm_grad(x: float[n c ...s], mean: float[c], rstd: float[c], uses_batch_statistics: bool[], dy: float[n c ...s], scale?: float[c]) -> dx: float[n c ...s]
 
-    `batch_norm_grad` where each worker has some rows of the batch: its means are over the rows of all.
+    `batch_norm_grad` with means over the rows of all workers.
     """
 
 def take_along_axis(x: Var, index: Var, axis: int, *, name: str | None = None) -> Var:
     """take_along_axis(x: T[...s], index: int64[...i], axis) -> y: T[...i]
 
-    The elements at places along ``axis``, each index in its own row: ``y[i, j] = x[i, index[i, j]]``. ``torch.gather``.
+    Gather elements along ``axis``, with separate indices for each row: ``y[i, j] = x[i, index[i, j]]``. ``torch.gather``.
     """
 
 def take_places(x: Var, index: Var, *, name: str | None = None) -> Var:
     """take_places(x: float[n c ...s], index: int64[n c ...t]) -> y: float[n c ...t]
 
-    The values of each channel at the places ``index``, which count the elements of its axes ``s`` from 0.
+    The values of each channel at the flat positions ``index``, counted from 0 over its axes ``s``.
     """
 
 def take_share(x: Var, workers: int = 1, *, name: str | None = None) -> Var:
     """take_share(x: T[...s], workers=1) -> y: T[k]
 
-    The share of this worker of the elements of ``x``, which all workers have. ``workers`` is how many there are.
+    The share of this worker in the elements of ``x``, which all ``workers`` have.
     """
 
 def tan(x: Var, *, name: str | None = None) -> Var:
@@ -2846,33 +2860,33 @@ def tanh(x: Var, *, name: str | None = None) -> Var:
 def tile(x: Var, repeats: int | Sequence[int], *, name: str | None = None) -> Var:
     """tile(x: T[...s], repeats) -> y: T[...t]
 
-    ``x`` as often as ``repeats`` says along each axis; where there are more of these, it has axes of size 1 in front.
+    ``x`` repeated ``repeats`` times along each axis. If there are more repeats than axes, axes of size 1 are added in front.
     """
 
 def top_k(x: Var, k: int, axis: int | None = None, largest: bool | None = None, *, name: str | None = None) -> tuple[Var, Var]:
     """top_k(x: real[...s], k, axis=None, largest=None) -> values: real[...t], indices: int64[...t]
 
-    The ``k`` largest elements along ``axis``, the last where that is None, falling, and where they stand.
+    The ``k`` largest elements along ``axis`` (default: the last), descending, and their indices.
 
-    Of equal ones, which is first is not said. With ``largest=False`` they are the smallest, rising.
+    With ``largest=False``, the smallest, ascending. The order of ties is unspecified.
     """
 
 def transpose(x: Var, axes: int | Sequence[int], *, name: str | None = None) -> Var:
     """transpose(x: T[...s], axes) -> y: T[...t]
 
-    The dimensions of ``x`` in another order: dimension ``i`` of the result is dimension ``axes[i]`` of ``x``.
+    A permutation of dimensions: dimension ``i`` of the result is dimension ``axes[i]`` of ``x``.
     """
 
 def tril(x: Var, diagonal: int = 0, *, name: str | None = None) -> Var:
     """tril(x: T[*b m n], diagonal=0) -> y: T[*b m n]
 
-    Each matrix with zeros above its ``diagonal``, of which 0 is the main one and 1 lies above it.
+    The lower triangle of each matrix, up to ``diagonal``: 0 is the main one, 1 the one above it. Zeros elsewhere.
     """
 
 def triu(x: Var, diagonal: int = 0, *, name: str | None = None) -> Var:
     """triu(x: T[*b m n], diagonal=0) -> y: T[*b m n]
 
-    Each matrix with zeros below its ``diagonal``, of which 0 is the main one and 1 lies above it.
+    The upper triangle of each matrix, from ``diagonal`` on: 0 is the main one, 1 the one above it. Zeros elsewhere.
     """
 
 def trunc(x: Var, *, name: str | None = None) -> Var:
@@ -2884,96 +2898,96 @@ def trunc(x: Var, *, name: str | None = None) -> Var:
 def unfold(x: Var, size: int | Sequence[int], dilation: int | Sequence[int] = (1, 1), padding: int | Sequence[int] = (0, 0), stride: int | Sequence[int] = (1, 1), *, name: str | None = None) -> Var:
     """unfold(x: float[n c! h w], size, dilation=(1, 1), padding=(0, 0), stride=(1, 1)) -> y: float[n k l]
 
-    The patches that windows of an image see, one a column: ``k`` numbers are those of its ``c`` channels, row by row (im2col).
+    The patches of an image under sliding windows, as columns of ``k`` numbers: channel by channel, row by row (im2col).
     """
 
 def unique(x: Var, *, name: str | None = None) -> tuple[Var, Var, Var]:
     """unique(x: real[...s]) -> values: real[?], inverse: int64[...s], counts: int64[?]
 
-    The distinct elements, rising, which of them stands at each place, and how often. It has no gradient: take it through ``inverse``.
+    The distinct elements, ascending; the index among them of each element; their counts. It has no gradient: use ``inverse`` for it.
     """
 
 def valid_mean(x: Var, label: Var, ignore_index: int = -100, *, name: str | None = None) -> Var:
     """valid_mean(x: float[...b], label: int64[...b], ignore_index=-100) -> y: float[]
 
-    The mean of ``x``, such as the losses of rows, over the places whose label is not ignored; NaN where there are none.
+    The mean of ``x``, such as a loss per row, over positions whose label is not ``ignore_index``; NaN if there are none.
     """
 
 def variance(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool = False, correction: float = 1.0, *, name: str | None = None) -> Var:
     """variance(x: float[...s], axis=None, keepdim=False, correction=1.0) -> y: float[...s-{axis}]
 
-    The sum of squared differences from the mean, over axes as for `mean`, by the number of elements less ``correction``.
+    The variance over axes as in `mean`: squared deviations from the mean, divided by the number of elements minus ``correction``.
     """
 
 @overload
 def view(x: Var, like: Sequence[Var] | Var = (), *, shape: int | Sequence[int | str], name: str | None = None) -> Var:
     """view(x: T[...s], *like: shape, shape) -> y: T[...t]
 
-    The elements of ``x``, in order, in ``shape``, of which one size may be -1: `reshape` to symbols that ``like`` tells too.
+    The elements of ``x``, in order, in ``shape``; one size may be -1. Unlike in `reshape`, symbols may also come from ``like``.
     """
 
 @overload
 def view(x: Var, like: Sequence[Var] | Var, shape: int | Sequence[int | str], *, name: str | None = None) -> Var:
     """view(x: T[...s], *like: shape, shape) -> y: T[...t]
 
-    The elements of ``x``, in order, in ``shape``, of which one size may be -1: `reshape` to symbols that ``like`` tells too.
+    The elements of ``x``, in order, in ``shape``; one size may be -1. Unlike in `reshape`, symbols may also come from ``like``.
     """
 
 @overload
 def view(x: Var, shape: int | Sequence[int | str], *, name: str | None = None) -> Var:
     """view(x: T[...s], *like: shape, shape) -> y: T[...t]
 
-    The elements of ``x``, in order, in ``shape``, of which one size may be -1: `reshape` to symbols that ``like`` tells too.
+    The elements of ``x``, in order, in ``shape``; one size may be -1. Unlike in `reshape`, symbols may also come from ``like``.
     """
 
 def view_as_complex(x: Var, *, name: str | None = None) -> Var:
     """view_as_complex(x: float[...s 2]) -> z: float.complex[...s]
 
-    Complex numbers of their parts, which are a last axis of 2. A copy: floats may begin where complex numbers may not.
+    Complex numbers from real and imaginary parts along the last axis, of size 2. Copies ``x``, which may not be aligned for complex.
     """
 
 def view_as_real(z: Var, *, name: str | None = None) -> Var:
     """view_as_real(z: complex[...s]) -> x: complex.real[...s 2]
 
-    The parts of complex numbers in a last axis of 2, real and imaginary.
+    The real and imaginary parts of complex numbers, along a new last axis of size 2.
     """
 
 def viterbi_decode(emissions: Var, splits: Var, transitions: Var, start: Var, end: Var, *, name: str | None = None) -> tuple[Var, Var]:
     """viterbi_decode(emissions: float[t k!], splits: int64[n+1], transitions: float[k k], start: float[k], end: float[k]) -> y: int64[t], score: float[n]
 
-    The labels of the best score of each sequence, as `crf_log_partition` scores them, and that score (Viterbi, 1967).
+    The label sequence of the highest score for each sequence, scored as in `crf_log_partition`, and its score (Viterbi, 1967).
 
-    Of equal ones the smaller label is taken, from the last element on.
+    Ties are resolved to the smaller label, starting from the last element.
     """
 
 def where(condition: Var | bool, x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """where(condition: bool[*#s], x: T[*#s], y: T[*#s]) -> z: T[*#s]
 
-    ``x`` where the condition is true, else ``y``; no gradient comes from the one that is not taken, even where it is NaN.
+    ``x`` where ``condition`` is true, else ``y``. The value not chosen gets no gradient, even if it is NaN.
     """
 
 def windows(x: Var, axis: int, size: int, step: int = 1, *, name: str | None = None) -> Var:
     """windows(x: T[...s], axis, size, step=1) -> y: T[...t]
 
-    All windows of ``size`` elements along ``axis``, every ``step``: a last axis more, and a window for each along ``axis``.
+    Sliding windows of ``size`` elements along ``axis``, every ``step``. The elements of a window are along a new last axis.
 
-    What is left at the end is in no window. ``Tensor.unfold`` of PyTorch, ``sliding_window_view`` of NumPy.
+    Elements at the end that do not fill a window are left out. ``Tensor.unfold`` of PyTorch, ``sliding_window_view`` of NumPy.
     """
 
 def worker_index(*, name: str | None = None) -> Var:
     """worker_index() -> y: int64[]
 
-    The number of this worker, from 0 on.
+    The index of this worker, counted from 0.
     """
 
 def xlog1py(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """xlog1py(x: float[*#s], y: float[*#s]) -> z: float[*#s]
 
-    ``x log(1 + y)``; 0 where ``x`` is 0, unless ``y`` is NaN.
+    ``x log(1 + y)``; 0 if ``x`` is 0, unless ``y`` is NaN.
     """
 
 def xlogy(x: Var | float, y: Var | float, *, name: str | None = None) -> Var:
     """xlogy(x: float[*#s], y: float[*#s]) -> z: float[*#s]
 
-    ``x log(y)``; 0 where ``x`` is 0, unless ``y`` is NaN.
+    ``x log(y)``; 0 if ``x`` is 0, unless ``y`` is NaN.
     """
