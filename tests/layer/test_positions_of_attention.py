@@ -153,7 +153,7 @@ def test_a_key_mask_hides_padding_and_a_full_cache_is_refused():
 MISFITS = {
     "columns": (
         lambda x: ol.op.rotary_positions(x, heads=2),
-        "rotary_positions: 3 columns of each of 2 heads cannot be turned in pairs, of 6 columns",
+        "rotary_positions: 3 columns of each of 2 heads cannot be rotated in pairs, of 6 columns",
     ),
     "heads": (lambda x: ol.op.alibi_bias(x, heads=0), "alibi_bias: heads is a whole number from 1, not 0"),
     "buckets": (lambda x: ol.layer.relative_position_bias(x, heads=1, buckets=2), "relative_buckets: 2 buckets do not reach to 128"),

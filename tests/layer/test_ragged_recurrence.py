@@ -464,12 +464,16 @@ def body_of(program, *types):
 @pytest.mark.parametrize(
     ("inside", "after", "message"),
     [
-        (((2,), ("m", 3)), 1, "the first step of a ragged loop has a size of its own in front: the rows that have a step"),
-        ((("m", 5), ("m", 3)), 1, 'the body takes "given_0" as float64[m, 5], yet is handed float64[m, 2]'),
-        ((("m", 2), ("m", 4)), 1, 'the body takes "given_1" as float64[m, 4], yet is handed float64[m, 3]'),
-        ((("m", 2), ("n", 3)), 0, "memory 0 begins as float64[n, 3] but goes on as float64[m, 2]"),
-        ((("m", 2), ("m", 3)), 0, "memory 0 begins as float64[m, 3] but goes on as float64[m, 2]"),
-        ((("m", 2),), 0, "the body takes 1 values, yet is handed 2"),
+        (
+            ((2,), ("m", 3)),
+            1,
+            "the first input of the body of a ragged loop must begin with a size symbol of its own: the number of active rows",
+        ),
+        ((("m", 5), ("m", 3)), 1, 'the body takes "given_0" as float64[m, 5], but receives float64[m, 2]'),
+        ((("m", 2), ("m", 4)), 1, 'the body takes "given_1" as float64[m, 4], but receives float64[m, 3]'),
+        ((("m", 2), ("n", 3)), 0, "memory 0 begins as float64[n, 3] but continues as float64[m, 2]"),
+        ((("m", 2), ("m", 3)), 0, "memory 0 begins as float64[m, 3] but continues as float64[m, 2]"),
+        ((("m", 2),), 0, "the body takes 1 values, but receives 2"),
     ],
 )
 def test_a_body_whose_types_do_not_follow_from_the_splits_is_refused(inside, after, message):
@@ -491,7 +495,7 @@ def test_a_memory_of_another_number_of_rows_is_refused():
         body.outputs = [body.inputs[1]]
         with pytest.raises(ol.ShapeError) as caught:
             recurrent([x], [m], [], program.main.var("x.splits"), body=body)
-    assert caught.value.message == 'recurrent: the memory "given_1" begins as float64[k, 2], where the sequences have n rows'
+    assert caught.value.message == 'recurrent: the memory "given_1" begins as float64[k, 2], but the sequences have n rows'
 
 
 def test_a_read_program_with_a_body_of_other_types_is_refused():
@@ -501,4 +505,4 @@ def test_a_read_program_with_a_body_of_other_types_is_refused():
     assert broken != text
     with pytest.raises(ol.VerifyError) as caught:
         ol.parse_program(broken)
-    assert caught.value.message == "main, op 0 (recurrent): memory 0 begins as float64[rnn_0.rows, 3] but goes on as float64[rnn_0.rows, 4]"
+    assert caught.value.message == "main, op 0 (recurrent): memory 0 begins as float64[rnn_0.rows, 3] but continues as float64[rnn_0.rows, 4]"

@@ -50,7 +50,7 @@ def test_more_trips_than_were_allowed_raise_and_nothing_is_changed():
     executor = ol.Executor()
     scope.set("h.w", numpy.array([[1.0]]))
     before = {name: scope[name].numpy().tobytes() for name in scope}
-    with pytest.raises(ol.KernelError, match="^while: the condition still holds after max_trips=3 trips"):
+    with pytest.raises(ol.KernelError, match="^while: the condition is still true after max_trips=3 iterations"):
         executor.run(program, {"x": numpy.array([[1.0]])}, ["cost"], scope=scope)
     assert {name: scope[name].numpy().tobytes() for name in scope} == before
     assert scope.children == []

@@ -7,11 +7,11 @@ import pytest
 import oarlock as ol
 
 REFUSED: dict[str, tuple[Callable[[ol.Var, ol.Var], object], type[ol.OarlockError], str, str | None]] = {
-    "celu": (lambda x, y: ol.op.celu(x, alpha=0.0), ol.ArgumentError, "celu: alpha is 0, by which x is divided", None),
+    "celu": (lambda x, y: ol.op.celu(x, alpha=0.0), ol.ArgumentError, "celu: alpha must not be 0, since x is divided by it", None),
     "softshrink": (
         lambda x, y: ol.op.softshrink(x, bound=-0.5),
         ol.ArgumentError,
-        "softshrink: bound is -0.5, where it is at least 0",
+        "softshrink: bound must be at least 0, not -0.5",
         None,
     ),
     "prelu": (
@@ -39,11 +39,11 @@ REFUSED: dict[str, tuple[Callable[[ol.Var, ol.Var], object], type[ol.OarlockErro
         "no reduction is called 'batchmean'",
         'did you mean "mean"?',
     ),
-    "huber_loss": (lambda x, y: ol.op.huber_loss(x, y, delta=0.0), ol.ArgumentError, "huber_loss: delta is 0.0, where it is above 0", None),
+    "huber_loss": (lambda x, y: ol.op.huber_loss(x, y, delta=0.0), ol.ArgumentError, "huber_loss: delta must be above 0, not 0.0", None),
     "smooth_l1_loss": (
         lambda x, y: ol.op.smooth_l1_loss(x, y, beta=-1.0),
         ol.ArgumentError,
-        "smooth_l1_loss: beta is -1.0, where it is at least 0",
+        "smooth_l1_loss: beta must be at least 0, not -1.0",
         None,
     ),
     "nll_loss": (lambda x, y: ol.op.nll_loss(x, y, axis=2), ol.ShapeError, "axis 2 is not an axis of x, which has 2 dimensions", None),
@@ -62,7 +62,7 @@ REFUSED: dict[str, tuple[Callable[[ol.Var, ol.Var], object], type[ol.OarlockErro
     "dice_loss": (
         lambda x, y: ol.op.dice_loss(ol.op.full(shape=(3,), value=0.5), x),
         ol.ShapeError,
-        "dice_loss: full_0 has no axis behind its examples",
+        "dice_loss: full_0 has no axis after its examples",
         "axis=0",
     ),
     "vector_norm": (

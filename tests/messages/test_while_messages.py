@@ -324,7 +324,7 @@ def test_more_trips_than_are_allowed(require):
             ol.eval(loop(), {"s": 1.0})
         """,
         """
-        oarlock.KernelError: while: the condition still holds after max_trips=3 trips
+        oarlock.KernelError: while: the condition is still true after max_trips=3 iterations
           model.py:8      ol.eval(loop(), {"s": 1.0})
           running   main, op 2 of 3, scope main/while_0/3
               condition = "less_0" bool[]

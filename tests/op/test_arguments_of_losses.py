@@ -24,19 +24,19 @@ def x():
     ("write", "message"),
     [
         (lambda x: op.cross_entropy(x, given([], "int64"), given([4])),
-         "cross_entropy: weight is float32[n, 4], where there is one for each of 3 classes"),
+         "cross_entropy: weight is float32[n, 4], but must have one number for each of 3 classes"),
         (lambda x: op.cross_entropy(x, given([], "int64"), given(None, size=2)),
-         "cross_entropy: weight is float32[2], where there is one for each of 3 classes"),
+         "cross_entropy: weight is float32[2], but must have one number for each of 3 classes"),
         (lambda x: op.nll_loss(x, given([], "int64"), given(None, size=1)),
-         "nll_loss: weight is float32[1], where there is one for each of 3 classes"),
+         "nll_loss: weight is float32[1], but must have one number for each of 3 classes"),
         (lambda x: ol.layer.cross_entropy(x, given([3]), weight=given(None, size=4)),
-         "cross_entropy: weight is float32[4], where there is one for each of 3 classes"),
+         "cross_entropy: weight is float32[4], but must have one number for each of 3 classes"),
         (lambda x: op.cross_entropy(x, given([1])),
-         "cross_entropy: the target is float32[n, 1], where x is float32[n, 3]; they have one shape"),
+         "cross_entropy: the target is float32[n, 1], but x is float32[n, 3]; their shapes must be equal"),
         (lambda x: op.binary_cross_entropy_with_logits(x[:, :1], given([])),
-         "binary_cross_entropy_with_logits: the target is float32[n], where x is float32[n, 1]; they have one shape"),
+         "binary_cross_entropy_with_logits: the target is float32[n], but x is float32[n, 1]; their shapes must be equal"),
         (lambda x: op.sigmoid_focal_loss(x, given([1])),
-         "binary_cross_entropy_with_logits: the target is float32[n, 1], where x is float32[n, 3]; they have one shape"),
+         "binary_cross_entropy_with_logits: the target is float32[n, 1], but x is float32[n, 3]; their shapes must be equal"),
     ],
 )  # fmt: skip
 def test_shapes_that_do_not_belong_together(x, write, message):
@@ -48,10 +48,16 @@ def test_shapes_that_do_not_belong_together(x, write, message):
 @pytest.mark.parametrize(
     ("write", "message"),
     [
-        (lambda x: op.cross_entropy(x, given([], "int64"), label_smoothing=1.5), "cross_entropy: label_smoothing is from 0 to 1, not 1.5"),
-        (lambda x: op.cross_entropy(x, given([], "int64"), label_smoothing="a"), "cross_entropy: label_smoothing is from 0 to 1, not 'a'"),
-        (lambda x: op.huber_loss(x, x, delta="1"), "huber_loss: delta is '1', where it is above 0"),
-        (lambda x: op.smooth_l1_loss(x, x, beta=-1), "smooth_l1_loss: beta is -1, where it is at least 0"),
+        (
+            lambda x: op.cross_entropy(x, given([], "int64"), label_smoothing=1.5),
+            "cross_entropy: label_smoothing must be from 0 to 1, not 1.5",
+        ),
+        (
+            lambda x: op.cross_entropy(x, given([], "int64"), label_smoothing="a"),
+            "cross_entropy: label_smoothing must be from 0 to 1, not 'a'",
+        ),
+        (lambda x: op.huber_loss(x, x, delta="1"), "huber_loss: delta must be above 0, not '1'"),
+        (lambda x: op.smooth_l1_loss(x, x, beta=-1), "smooth_l1_loss: beta must be at least 0, not -1"),
         (lambda x: ol.layer.embedding(given([], "int64"), (5, 2), max_norm="a"), "embedding: max_norm is a number above 0, not 'a'"),
     ],
 )

@@ -133,8 +133,8 @@ def test_what_is_no_index_is_refused():
         x = ol.layer.data("x", [4])
         for key, message in {
             4: "4 is no place along an axis of the size 4",
-            (0, 0, 0): "3 axes are asked for, where",
-            (..., ...): "... stands twice, where",
+            (0, 0, 0): "3 axes are indexed, but",
+            (..., ...): "... occurs twice, but",
         }.items():
             with pytest.raises(ol.ShapeError) as refused:
                 x[(slice(None), key) if isinstance(key, int) else key]

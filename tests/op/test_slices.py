@@ -309,9 +309,9 @@ def test_a_step_of_0_and_a_step_back_without_clipping_are_refused():
     with ol.Program():
         x = ol.layer.data("x", ["t"], dtype="float64")
         for write, message in (
-            (lambda: x[:, ::0], "x[...]: the step of a slice is 0"),
-            (lambda: ol.op.slice(x, axis=1, step=0), "slice: step is 0, where it is not 0"),
-            (lambda: ol.op.slice(x, axis=1, step=-1, clip=False), "slice: step is -1, where it is at least 1 without clip"),
+            (lambda: x[:, ::0], "x[...]: the step of a slice must not be 0"),
+            (lambda: ol.op.slice(x, axis=1, step=0), "slice: step is 0, but must not be 0"),
+            (lambda: ol.op.slice(x, axis=1, step=-1, clip=False), "slice: step is -1, but must be at least 1 without clip"),
         ):
             with pytest.raises(ol.ArgumentError) as raised:
                 write()

@@ -237,7 +237,7 @@ def test_there_are_so_many_segments_at_most_of_four_steps_or_more(steps, lengths
 
 
 def test_sequences_that_are_no_tensors_or_of_other_lengths_are_not_cut():
-    with pytest.raises(ValueError, match="a sequence whose steps have different sizes is not cut into segments"):
+    with pytest.raises(ValueError, match="a sequence with steps of different sizes cannot be split into segments"):
         segments_of(2, [torch.zeros(2), torch.zeros(3)])
     with pytest.raises(ValueError, match="sequences of different lengths: 2, 3"):
         segments_of(2, torch.zeros(2), torch.zeros(3))
@@ -246,7 +246,7 @@ def test_sequences_that_are_no_tensors_or_of_other_lengths_are_not_cut():
 def test_a_loop_over_segments_has_no_gradient():
     copy = cut(*cell())
     total = next(op.outputs["sums"][0] for op in copy.main.ops if op.attributes.get("segments"))
-    with copy, pytest.raises(ol.GradientError, match="recurrent: a loop over segments, which a pass has written, has no gradient"):
+    with copy, pytest.raises(ol.GradientError, match="recurrent: a loop over segments, which a pass creates, has no gradient"):
         ol.gradients([ol.op.reduce_sum(total)], [copy.main.vars["u"]])
 
 
@@ -259,7 +259,7 @@ def test_a_loop_over_segments_is_not_exported():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda loop: loop.attributes.update(segments=-1), "-1 segments are no number from 0"),
+        (lambda loop: loop.attributes.update(segments=-1), "segments must be at least 0, not -1"),
         (lambda loop: loop.inputs.update(splits=(loop.block.new_var("splits", DType.INT64, ("r",)),)), "not cut into segments"),
         (lambda loop: setattr(_returned(loop), "shape", (2, *_returned(loop).shape[1:])), "for a segment of steps_"),
         (lambda loop: setattr(loop.blocks[0].inputs[0], "shape", ("n", *loop.blocks[0].inputs[0].shape[1:])), "yet is handed"),

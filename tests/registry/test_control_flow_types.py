@@ -84,14 +84,14 @@ def test_the_next_condition_is_one_bool():
     def change(program):
         program.blocks[3].outputs[0] = program.blocks[3].outputs[1]
 
-    refuse(change, f"{WHILE}: the next condition is bool[], not float32[]")
+    refuse(change, f"{WHILE}: the next condition must be bool[], not float32[]")
 
 
 def test_a_body_takes_as_many_values_as_are_carried():
     def change(program):
         slot(find(program.blocks[0], "while"), "initial").vars.append("limit")
 
-    refuse(change, f"{WHILE}: the body takes 1 values, yet 2 are carried")
+    refuse(change, f"{WHILE}: the body takes 1 values, but 2 are carried")
 
 
 def test_a_body_returns_a_condition_and_what_is_carried():
@@ -105,14 +105,14 @@ def test_a_body_takes_a_carried_value_as_the_type_that_it_has():
     def change(program):
         var(program.blocks[3], program.blocks[3].inputs[0]).dtype = wire.FLOAT64
 
-    refuse(change, f'{WHILE}: the body takes "select_branch_0_0" as float64[], yet is handed float32[]')
+    refuse(change, f'{WHILE}: the body takes "select_branch_0_0" as float64[], but receives float32[]')
 
 
 def test_a_carried_value_goes_on_as_the_type_that_it_had():
     def change(program):
         program.blocks[3].outputs[2] = program.blocks[3].outputs[0]
 
-    refuse(change, f"{WHILE}: carried value 0 begins as float32[] but goes on as bool[]")
+    refuse(change, f"{WHILE}: carried value 0 begins as float32[] but continues as bool[]")
 
 
 def test_what_is_returned_has_as_many_variables_as_follow():
@@ -135,7 +135,7 @@ def test_a_number_of_trips_is_none_that_is_negative():
     def change(program):
         attribute(find(program.blocks[0], "while"), "max_trips").int = -1
 
-    refuse(change, f"{WHILE}: max_trips is a number of trips, or 0 for no limit, not -1")
+    refuse(change, f"{WHILE}: max_trips must be at least 1, or 0 for no limit, not -1")
 
 
 def test_a_while_has_a_body():
@@ -158,7 +158,7 @@ def test_a_body_of_a_branch_takes_the_values_that_it_is_handed():
     def change(program):
         slot(find(program.blocks[0], "conditional_block"), "values").vars.append("x")
 
-    refuse(change, f"{BRANCH}: the body takes 0 values, yet is handed 1")
+    refuse(change, f"{BRANCH}: the body takes 0 values, but receives 1")
 
 
 def test_a_branch_that_may_not_run_takes_and_gives_a_dimension_more():
@@ -168,7 +168,7 @@ def test_a_branch_that_may_not_run_takes_and_gives_a_dimension_more():
         block.inputs.append("given")
         slot(find(program.blocks[0], "conditional_block"), "values").vars.append("x")
 
-    refuse(change, f'{BRANCH}: "given" is handed float32[], which has no dimension in front to tell whether there is a value')
+    refuse(change, f'{BRANCH}: "given" receives float32[], which needs a first axis of size 1 or 0')
 
 
 def test_what_a_branch_returns_is_what_its_body_returns():

@@ -105,7 +105,7 @@ def test_a_sum_over_the_steps_has_a_size_that_no_step_makes():
               part: float32[k, 2] = gather(x=x, rows=r)
             }
         }""")
-    assert message == "main, op 0 (recurrent): sum 0 is float32[k, 2], whose size may be another in each step"
+    assert message == "main, op 0 (recurrent): sum 0 is float32[k, 2], whose size may differ between steps"
 
 
 TWO_LOOPS = """
@@ -186,7 +186,7 @@ def test_rows_that_have_a_step_are_as_many_as_what_tells_them_otherwise(name: st
     lie = {**even, "splits": np.array([0, 3, 4]), "y": np.ones((3, 2, 2), "float32")}
     with pytest.raises(ol.KernelError) as caught:
         EXECUTORS[name].run(program, lie, ["out"], scope=ol.Scope())
-    assert caught.value.message == 'recurrent: "turned" is declared float32[2, k], yet it is [2, 2] where k is 1'
+    assert caught.value.message == 'recurrent: "turned" is declared float32[2, k], but is [2, 2] with k = 1'
 
 
 RAN = """
@@ -208,9 +208,9 @@ def test_a_branch_that_may_run_is_given_one_value_or_none(name: str):
         (y,) = EXECUTORS[name].run(program, {"x": x, "when": np.array(bool(rows))}, ["y"], scope=ol.Scope())
         assert np.array_equal(y, x)
     for rows, when, message in (
-        (3, True, "conditional_block: a value of 3 rows, where the block runs"),
-        (0, True, "conditional_block: a value of 0 rows, where the block runs"),
-        (1, False, "conditional_block: a value of 1 row, where the block does not run"),
+        (3, True, "conditional_block: a value of 3 rows, but the block runs"),
+        (0, True, "conditional_block: a value of 0 rows, but the block runs"),
+        (1, False, "conditional_block: a value of 1 row, but the block does not run"),
     ):
         with pytest.raises(ol.KernelError) as caught:
             EXECUTORS[name].run(program, {"x": np.zeros((rows, 2), "float32"), "when": np.array(when)}, ["y"], scope=ol.Scope())

@@ -189,7 +189,7 @@ def test_arguments_fit_their_operator():
     def change(program):
         var(program.blocks[0], "start").dtype = wire.INT64
 
-    refuse(change, 'main, op 0 (recurrent): the body takes "memory_0" as float32[2], yet is handed int64[2]')
+    refuse(change, 'main, op 0 (recurrent): the body takes "memory_0" as float32[2], but receives int64[2]')
 
 
 def test_a_commit_fits_its_variable():
@@ -248,7 +248,7 @@ def test_a_loop_steps_through_something():
     def change(program):
         program.blocks[0].ops[0].inputs[0].ClearField("vars")
 
-    refuse(change, "main, op 0 (recurrent): a loop needs a sequence to step through")
+    refuse(change, "main, op 0 (recurrent): a loop needs at least one sequence")
 
 
 def test_a_sequence_has_steps():
@@ -257,7 +257,7 @@ def test_a_sequence_has_steps():
         program.blocks[0].inputs.append("number")
         program.blocks[0].vars.add(name="number", dtype=wire.FLOAT32).shape.SetInParent()
 
-    refuse(change, "main, op 0 (recurrent): sequence 0 has no dimension to step through")
+    refuse(change, "main, op 0 (recurrent): sequence 0 has no axis of steps")
 
 
 def test_sequences_have_one_length():
@@ -271,7 +271,7 @@ def test_a_body_takes_what_it_is_handed():
     def change(program):
         program.blocks[0].ops[0].inputs[0].vars.append("xs")
 
-    refuse(change, "main, op 0 (recurrent): the body takes 2 values, yet is handed 3")
+    refuse(change, "main, op 0 (recurrent): the body takes 2 values, but receives 3")
 
 
 def test_a_body_returns_enough():
@@ -296,7 +296,7 @@ def test_a_memory_keeps_its_type():
         op.attributes.add(name="keepdim", bool=False)
         program.blocks[1].outputs[1] = "other"
 
-    refuse(change, "main, op 0 (recurrent): memory 0 begins as float32[2] but goes on as float32[]")
+    refuse(change, "main, op 0 (recurrent): memory 0 begins as float32[2] but continues as float32[]")
 
 
 # Sizes that only values tell

@@ -286,7 +286,7 @@ def test_values_of_a_loop_that_fails_are_told_as_the_interpreter_tells_them():
         messages.append(str(caught.value))
     given = [message.partition("condition =")[2] for message in messages]
     assert given[0] == given[1] != ""
-    assert "the condition still holds after max_trips=4 trips" in messages[0]
+    assert "the condition is still true after max_trips=4 iterations" in messages[0]
 
 
 # Numbers that are read off tensors

@@ -1,1 +1,1 @@
-"""Functions that are written with operators and are none themselves."""
+"""Functions composed of operators."""

@@ -1,4 +1,4 @@
-"""Activations that are composed of operators: those of PyTorch that need no kernel, with its gradients at every bend."""
+"""Activations composed of operators, with PyTorch's gradients at every kink."""
 
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.location import here
@@ -21,26 +21,26 @@ __all__ = ["celu", "glu", "hardshrink", "prelu", "relu6", "selu", "softmin", "so
 
 
 def relu6(x: Var) -> Var:
-    """``x`` held between 0 and 6, with no gradient at the ends (Howard et al., 2017)."""
+    """``x`` clipped to 0 and 6, with no gradient at the bounds (Howard et al., 2017)."""
     return hardtanh(x, lower=0.0, upper=6.0)
 
 
 def selu(x: Var) -> Var:
-    """`elu` with the two numbers that keep means and variances (Klambauer et al., 2017)."""
+    """`elu` with the constants that preserve mean and variance (Klambauer et al., 2017)."""
     return elu(x, alpha=1.6732632423543772, scale=1.0507009873554805)
 
 
 def celu(x: Var, *, alpha: float = 1.0) -> Var:
-    """`elu` whose slope is 1 at 0 whatever ``alpha`` (Barron, 2017): ``max(x, 0) + min(0, alpha (exp(x / alpha) - 1))``."""
+    """`elu` with slope 1 at 0 for every ``alpha`` (Barron, 2017): ``max(x, 0) + min(0, alpha (exp(x / alpha) - 1))``."""
     if alpha == 0.0:
-        raise ArgumentError("celu: alpha is 0, by which x is divided", location=here())
+        raise ArgumentError("celu: alpha must not be 0, since x is divided by it", location=here())
     return elu(x, alpha=alpha, input_scale=1.0 / alpha)
 
 
 def prelu(x: Var, slope: Var) -> Var:
-    """``x`` above 0, else ``slope * x`` (He et al., 2015): float[n c ...], where the slope is float[c], or one for all.
+    """``x`` if it is above 0, else ``slope * x`` (He et al., 2015): float[n c ...], with a single slope or one per channel, float[c].
 
-    Raises ShapeError where the slopes are neither one nor one for each index of axis 1.
+    Raises ShapeError unless there is one slope, or one for each index of axis 1.
     """
     with undone_on_error(require_type(x, "prelu: x").block.program):
         slopes = _by_channel(x, require_type(slope, "prelu: slope"))
@@ -48,7 +48,7 @@ def prelu(x: Var, slope: Var) -> Var:
 
 
 def _by_channel(x: Var, slope: Var) -> Var:
-    """The slopes in a shape that broadcasts to that of x."""
+    """Return the slopes in a shape that broadcasts to that of x."""
     if slope.shape in ((), (1,)):
         return reshape(slope, shape=()) if slope.shape else slope
     if x.shape is None or slope.shape is None or len(slope.shape) != 1 or len(x.shape) < 2:
@@ -59,7 +59,9 @@ def _by_channel(x: Var, slope: Var) -> Var:
 
 
 def glu(x: Var, *, axis: int = -1) -> Var:
-    """The first half along ``axis`` times the sigmoid of the second (Dauphin et al., 2017). Raises ShapeError for what has no halves."""
+    """Gated linear unit: the first half along ``axis`` times the sigmoid of the second (Dauphin et al., 2017). Raises ShapeError for an odd
+    size.
+    """
     with undone_on_error(require_type(x, "glu: x").block.program):
         value, gate = split(x, sections=2, axis=axis)
         return multiply(value, sigmoid(gate))
@@ -84,20 +86,20 @@ def softmin(x: Var, *, axis: int = -1) -> Var:
 
 
 def hardshrink(x: Var, *, bound: float = 0.5) -> Var:
-    """``x``, but 0 where it is no further than ``bound`` from 0."""
+    """``x`` if ``|x|`` is above ``bound``, else 0."""
     with undone_on_error(require_type(x, "hardshrink: x").block.program):
         return where(less_equal(abs_(x), constant_like(bound, x)), constant_like(0.0, x), x)
 
 
 def softshrink(x: Var, *, bound: float = 0.5) -> Var:
-    """``x`` moved towards 0 by ``bound``, and 0 where it would go beyond. Raises ArgumentError for a negative bound."""
+    """``x`` moved towards 0 by ``bound``, or 0 if ``|x|`` is at most ``bound``. Raises ArgumentError for a negative bound."""
     if not bound >= 0.0:
-        raise ArgumentError(f"softshrink: bound is {bound}, where it is at least 0", location=here())
+        raise ArgumentError(f"softshrink: bound must be at least 0, not {bound}", location=here())
     with undone_on_error(require_type(x, "softshrink: x").block.program):
         return subtract(x, clip(x, constant_like(-bound, x), constant_like(bound, x)))
 
 
 def threshold(x: Var, *, threshold: float, value: float) -> Var:
-    """``x`` above the threshold, else ``value``."""
+    """``x`` if it is above ``threshold``, else ``value``."""
     with undone_on_error(require_type(x, "threshold: x").block.program):
         return where(less_equal(x, constant_like(threshold, x)), constant_like(value, x), x)

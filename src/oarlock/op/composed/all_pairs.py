@@ -1,4 +1,4 @@
-"""Distances of every row from every other."""
+"""Distances between all pairs of rows."""
 
 from oarlock.errors import ShapeError
 from oarlock.ir.location import here
@@ -17,18 +17,18 @@ __all__ = ["cdist", "pdist"]
 
 @composition
 def cdist(x: Var, y: Var, *, order: float = 2.0) -> Var:
-    """The `vector_norm` of each row of one less each row of another: float[*b n k], float[*b m k] -> float[*b n m]. ``*b`` broadcasts."""
+    """The `vector_norm` of the difference of each pair of rows: float[*b n k], float[*b m k] -> float[*b n m]. ``*b`` is broadcast."""
     if any(len(known_shape(each, "cdist")) < 2 for each in (x, y)):
-        raise ShapeError("cdist: both have rows", location=here(), given=[x.describe(), y.describe()])
+        raise ShapeError("cdist: both inputs must have rows", location=here(), given=[x.describe(), y.describe()])
     return vector_norm(subtract(unsqueeze(x, -2), unsqueeze(y, -3)), order=order, axis=-1)
 
 
 @composition
 def pdist(x: Var, *, order: float = 2.0) -> Var:
-    """The `vector_norm` of each row less each that comes behind it: float[n k] -> float[n (n - 1) / 2]. n must be known."""
+    """The `vector_norm` of the difference of rows i and j, for each i < j: float[n k] -> float[n (n - 1) / 2]. n must be known."""
     shape = known_shape(x, "pdist")
     if len(shape) != 2 or isinstance(shape[0], str):
-        raise ShapeError("pdist: x has rows, of which it is known how many", location=here(), given=[x.describe()])
+        raise ShapeError("pdist: x must have a known number of rows", location=here(), given=[x.describe()])
     count = int(shape[0])
     if count < 2:
         return full(shape=(0,), value=0.0, dtype=x.dtype)

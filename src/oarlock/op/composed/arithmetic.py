@@ -1,4 +1,4 @@
-"""`x + 1`, `x ** 2`, `x @ w`, `x > 15`, `(x > 0) & ~done`: Python's operators on variables, but for `==` and `!=` (`equality.py`)."""
+"""Python's operators on variables, such as `x + 1`, `x ** 2`, `x @ w` and `(x > 0) & ~done`. `==` and `!=` are in `equality.py`."""
 
 from collections.abc import Callable
 from numbers import Real
@@ -24,19 +24,18 @@ from oarlock.registry.number import is_number
 __all__ = ["constant_like", "is_one", "masks_as_numbers"]
 
 Operand = Var | complex
-"""The other side of an operator: a number stands for a variable that holds it."""
+"""The other operand of an operator: a variable, or a number, which becomes a constant."""
 
 
 def is_one(value: object) -> bool:
-    """Whether `value` is the number 1, by which nothing is to be multiplied."""
+    """Return whether `value` is the number 1, so that a multiplication by it can be omitted."""
     return isinstance(value, int | float) and not isinstance(value, bool) and value == 1.0
 
 
 def constant_like(value: object, like: Var, *, what: str | None = None) -> Var:
-    """The number `value` as a variable of the dtype of `like`, or `value` itself where it is a variable.
+    """Return the number `value` as a variable of the dtype of `like`; a variable is returned as it is.
 
-    `what` says which argument it is, where it stands in no expression. Raises ArgumentError for what is no number, and what `require_held`
-    raises.
+    `what` names the argument if it is not part of an expression. Raises ArgumentError for other values, and the errors of `require_held`.
     """
     if isinstance(value, Var):
         return seen(value)
@@ -64,7 +63,7 @@ def _binary(operator: Callable[[Var, Var], Var]) -> tuple[Callable[[Var, Operand
 
 
 def masks_as_numbers(x: Var, y: Var) -> tuple[Var, Var]:
-    """Both sides, of which one of bools beside numbers is 0 and 1, as in ``loss * (label != -100)``."""
+    """Return both operands; if only one is bool, it is cast to the dtype of the other, as in ``loss * (label != -100)``."""
     x = seen(x)
     if (x.dtype is DType.BOOL) == (y.dtype is DType.BOOL):
         return x, y
@@ -80,7 +79,7 @@ def _unary(operator: Callable[[Var], Var]) -> Callable[[Var], Var]:
 
 
 def _matmul(self: Var, other: Var) -> Var:
-    """The matrix product by NumPy's rules; rows times a matrix, where that is one."""
+    """The matrix product by NumPy's rules."""
     return matrix_product(self, other) if isinstance(other, Var) else linear(self, other)
 
 
@@ -93,11 +92,11 @@ _FIXED: dict[float, Callable[[Var], Var]] = {
     2.0: square,
     3.0: lambda x: multiply(x, square(x)),
 }
-"""Powers of floats and complex numbers that have a faster way, which rounds no worse."""
+"""Faster operators for fixed powers of floats and complex numbers, with no larger rounding errors."""
 
 
 def _power(self: Var, exponent: Operand) -> Var:
-    """A variable to a power, which is a number or a variable."""
+    """``x`` to the power of a number or a variable."""
     if isinstance(exponent, Real) and not isinstance(exponent, bool) and seen(self).dtype.is_inexact:
         found = _FIXED.get(float(exponent))
         if found is not None:
@@ -106,22 +105,22 @@ def _power(self: Var, exponent: Operand) -> Var:
 
 
 def _and(x: Var, y: Var) -> Var:
-    """Where both are true; of integers, the bits that both have."""
+    """Elementwise AND; for integers, bitwise."""
     return (bitwise_and if x.dtype.is_integer else logical_and)(x, y)
 
 
 def _or(x: Var, y: Var) -> Var:
-    """Where one or both are true; of integers, the bits that one or both have."""
+    """Elementwise OR; for integers, bitwise."""
     return (bitwise_or if x.dtype.is_integer else logical_or)(x, y)
 
 
 def _xor(x: Var, y: Var) -> Var:
-    """Where just one is true; of integers, the bits that just one has."""
+    """Elementwise XOR; for integers, bitwise."""
     return (bitwise_xor if x.dtype.is_integer else logical_xor)(x, y)
 
 
 def _not(x: Var) -> Var:
-    """Where ``x`` is false; of integers, the bits that it has not."""
+    """Elementwise NOT; for integers, bitwise."""
     return (bitwise_not if x.dtype.is_integer else logical_not)(x)
 
 
@@ -144,7 +143,7 @@ _BOTH_SIDES = {
 
 
 def attach() -> None:
-    """Give Var its operators."""
+    """Add Python's operators to Var."""
     for name, operator in _BOTH_SIDES.items():
         forward, reflected = _binary(operator)
         setattr(Var, f"__{name}__", forward)
@@ -156,8 +155,8 @@ def attach() -> None:
         setattr(Var, f"__{name}__", _unary(operator))
     Var.__matmul__ = _matmul
     Var.__getitem__ = subscript  # type: ignore[method-assign]
-    Var.__iter__ = None  # or Python would ask for one element after another, for ever
-    Var.__array_ufunc__ = None  # NumPy leaves `array + x` to us, rather than add element by element
+    Var.__iter__ = None  # otherwise Python would iterate forever, by index
+    Var.__array_ufunc__ = None  # NumPy then defers `array + x` to Var instead of looping over elements
 
 
 attach()

@@ -1,4 +1,4 @@
-"""Attention as PyTorch and ONNX lay it out, with the heads in front of the rows, over the operator that has them among the columns."""
+"""Attention in the layout of PyTorch and ONNX, with heads before rows, over the operator that has heads among the columns."""
 
 import math
 from typing import Any
@@ -27,16 +27,17 @@ def attention_by_head(
 ) -> Var:
     """``softmax(query key' scale) value``: float[*b h t k], float[*b g s k], float[*b g s e] -> float[*b h t e].
 
-    The ``g`` heads of keys and values serve ``h / g`` heads of queries each, in a row. A mask broadcasts to ``[*b h t s]``: bools hide
-    keys where they are false, floats are added. With `causal`, query ``i`` sees the keys up to ``i``, whatever ``t`` and ``s`` are, as in
-    PyTorch and ONNX. The heads are moved among the columns, which costs nothing where they were just moved from there. Raises ShapeError.
+    Each of the ``g`` heads of keys and values serves ``h / g`` consecutive heads of queries. A mask is broadcast to ``[*b h t s]``: bools
+    hide keys where they are false, floats are added to the scores. With `causal`, query ``i`` sees the keys up to ``i``, for any ``t`` and
+    ``s``, as in PyTorch and ONNX. The heads are moved among the columns, which is free if they were just moved from there. Raises
+    ShapeError.
     """
     query, key, value = (require_type(var, "attention_by_head: query, key or value") for var in (query, key, value))
     with undone_on_error(query.block.program):
         shapes = [known_shape(var, "attention_by_head") for var in (query, key, value)]
         if any(len(shape) < 3 for shape in shapes):
             raise ShapeError(
-                "attention_by_head: its inputs are [*b heads rows columns]",
+                "attention_by_head: inputs must be [*b heads rows columns]",
                 location=here(),
                 given=[var.describe() for var in (query, key, value)],
             )
@@ -60,7 +61,7 @@ def attention_by_head(
 
 
 def _served(x: Var, times: int) -> Var:
-    """Each head several times in a row."""
+    """Return each head repeated several times in a row."""
     if times == 1:
         return x
     *front, heads, rows, columns = known_shape(x, "attention_by_head")
@@ -69,7 +70,7 @@ def _served(x: Var, times: int) -> Var:
 
 
 def _as_bias(masks: list[Var], query: Var) -> Var | None:
-    """The bias of the scores: one tensor for all layers that share a mask, and for the way back, where each would make its own."""
+    """Return the bias of the scores: one tensor that all layers with the same mask share, forward and backward."""
     bools = [var for var in masks if var.dtype is DType.BOOL]
     biases = [var for var in masks if var.dtype is not DType.BOOL]
     if bools:
@@ -80,7 +81,7 @@ def _as_bias(masks: list[Var], query: Var) -> Var | None:
 
 
 def _in_front(mask: Var, query: Var, front: list[Size]) -> Var:
-    """A mask or a bias with the leading axes of the queries, which tell it from one row to the next."""
+    """Return a mask or a bias broadcast to the leading axes of the queries."""
     shape = known_shape(mask, "attention_by_head")
     lacking = len(front) + 3 - len(shape)
     mask = unsqueeze(mask, *range(lacking)) if lacking else mask
@@ -89,13 +90,13 @@ def _in_front(mask: Var, query: Var, front: list[Size]) -> Var:
 
 
 def _among_columns(x: Var) -> Var:
-    """[*b heads rows columns] as [*b rows heads * columns]."""
+    """Return [*b heads rows columns] as [*b rows heads * columns]."""
     *front, heads, rows, columns = known_shape(x, "attention_by_head")
     return reshape(_swapped(x), shape=(*front, rows, multiply(heads, columns)))
 
 
 def _by_head(x: Var, heads: int) -> Var:
-    """And back."""
+    """Return [*b rows heads * columns] as [*b heads rows columns]."""
     *front, rows, columns = known_shape(x, "attention_by_head")
     return _swapped(reshape(x, shape=(*front, rows, heads, floor_divide(columns, heads))))
 

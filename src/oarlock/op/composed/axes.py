@@ -1,4 +1,4 @@
-"""Axes in another order or number: moved, exchanged, turned, split; the channels of images among their places."""
+"""Axes reordered, rotated and split, and shuffles of pixels and channels."""
 
 from collections.abc import Sequence
 
@@ -18,23 +18,23 @@ Axes = int | Sequence[int]
 
 
 def _axes_of(x: Var, axes: Axes, what: str) -> list[int]:
-    """Axes from the front. Raises ShapeError for what is none, or for one twice."""
+    """Return axes counted from 0. Raises ShapeError for a missing or repeated axis."""
     shape = known_shape(x, what)
     try:
         found = [require_axis(shape, axis) for axis in ([axes] if isinstance(axes, int) else axes)]
     except ShapeError as error:
         raise ShapeError(f"{what}: {error.message}", location=here(), given=[x.describe()]) from None
     if len(set(found)) < len(found):
-        raise ShapeError(f"{what}: axes {tuple(found)} name one twice", location=here(), given=[x.describe()])
+        raise ShapeError(f"{what}: axes {tuple(found)} contain the same axis twice", location=here(), given=[x.describe()])
     return found
 
 
 @composition
 def moveaxis(x: Var, source: Axes, destination: Axes) -> Var:
-    """``x`` with some axes moved to other places; the others stay in their order."""
+    """``x`` with the axes ``source`` moved to ``destination``; the others keep their order."""
     origins, places = _axes_of(x, source, "moveaxis"), _axes_of(x, destination, "moveaxis")
     if len(origins) != len(places):
-        raise ArgumentError(f"moveaxis: {len(origins)} axes do not go to {len(places)} places", location=here())
+        raise ArgumentError(f"moveaxis: {len(origins)} axes cannot move to {len(places)} positions", location=here())
     order = [axis for axis in range(len(known_shape(x, "moveaxis"))) if axis not in origins]
     for place, origin in sorted(zip(places, origins, strict=True)):
         order.insert(place, origin)
@@ -43,7 +43,7 @@ def moveaxis(x: Var, source: Axes, destination: Axes) -> Var:
 
 @composition
 def swapaxes(x: Var, first: int, second: int) -> Var:
-    """``x`` with two axes exchanged."""
+    """``x`` with two axes swapped."""
     (one,), (other,) = _axes_of(x, first, "swapaxes"), _axes_of(x, second, "swapaxes")
     order = list(range(len(known_shape(x, "swapaxes"))))
     order[one], order[other] = other, one
@@ -52,10 +52,10 @@ def swapaxes(x: Var, first: int, second: int) -> Var:
 
 @composition
 def rot90(x: Var, *, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Var:
-    """``x`` turned ``k`` times by a right angle in the plane of two axes, from the first towards the second."""
+    """``x`` rotated ``k`` times by 90 degrees in the plane of two axes, from the first towards the second."""
     found = _axes_of(x, axes, "rot90")
     if len(found) != 2:
-        raise ArgumentError(f"rot90: axes {axes} are not two", location=here())
+        raise ArgumentError(f"rot90: axes must be two, not {axes}", location=here())
     first, second = found
     if k % 4 == 0:
         return x
@@ -66,12 +66,12 @@ def rot90(x: Var, *, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Var:
 
 @composition
 def unflatten(x: Var, *, axis: int, sizes: Sequence[Size]) -> Var:
-    """``x`` with an axis split into several of ``sizes``, of which one may be -1."""
+    """``x`` with an axis split into several of ``sizes``; one size may be -1."""
     (at,) = _axes_of(x, axis, "unflatten")
     shape = known_shape(x, "unflatten")
     sizes, whole = list(sizes), shape[at]
     if not sizes:
-        raise ArgumentError("unflatten: sizes are none", location=here())
+        raise ArgumentError("unflatten: sizes is empty", location=here())
     if -1 in sizes and isinstance(whole, int):
         known = 1
         for size in sizes:
@@ -83,7 +83,7 @@ def unflatten(x: Var, *, axis: int, sizes: Sequence[Size]) -> Var:
         product = multiply(product, size)
     if isinstance(product, int) and isinstance(whole, int) and product != whole:
         raise ShapeError(
-            f"unflatten: axis {axis} has the size {whole}, which {sizes} do not make up", location=here(), given=[x.describe()]
+            f"unflatten: axis {axis} has the size {whole}, which is not the product of {sizes}", location=here(), given=[x.describe()]
         )
     return reshape(x, shape=(*shape[:at], *sizes, *shape[at + 1 :]))
 
@@ -91,7 +91,7 @@ def unflatten(x: Var, *, axis: int, sizes: Sequence[Size]) -> Var:
 def _image(x: Var, what: str, least: int = 3) -> tuple[list[Size], Size, Size, Size]:
     shape = known_shape(x, what)
     if len(shape) < least:
-        raise ShapeError(f"{what}: x has channels, height and width", location=here(), given=[x.describe()])
+        raise ShapeError(f"{what}: x must have channels, height and width", location=here(), given=[x.describe()])
     *front, channels, height, width = shape
     return front, channels, height, width
 
@@ -105,7 +105,7 @@ def _divided(size: Size, by: int, what: str, x: Var) -> Size:
 
 @composition
 def pixel_shuffle(x: Var, *, factor: int) -> Var:
-    """Channels made places: T[... c*r*r h w] -> T[... c h*r w*r] (Shi et al., 2016). Raises ShapeError."""
+    """Rearrange channels into pixels: T[... c*r*r h w] -> T[... c h*r w*r] (Shi et al., 2016). Raises ShapeError."""
     front, channels, height, width = _image(x, "pixel_shuffle")
     kept = _divided(channels, factor * abs(factor), "pixel_shuffle", x)
     rank = len(front)
@@ -116,7 +116,7 @@ def pixel_shuffle(x: Var, *, factor: int) -> Var:
 
 @composition
 def pixel_unshuffle(x: Var, *, factor: int) -> Var:
-    """Places made channels, the opposite of `pixel_shuffle`: T[... c h*r w*r] -> T[... c*r*r h w]. Raises ShapeError."""
+    """Rearrange pixels into channels, the inverse of `pixel_shuffle`: T[... c h*r w*r] -> T[... c*r*r h w]. Raises ShapeError."""
     front, channels, height, width = _image(x, "pixel_unshuffle")
     rows, columns = (_divided(size, factor, "pixel_unshuffle", x) for size in (height, width))
     rank = len(front)
@@ -127,10 +127,10 @@ def pixel_unshuffle(x: Var, *, factor: int) -> Var:
 
 @composition
 def channel_shuffle(x: Var, *, groups: int) -> Var:
-    """The channels of T[n c ...s], the first of each group in front, then the second of each (Zhang et al., 2018). Raises ShapeError."""
+    """Interleave the channels of groups in T[n c ...s]: the first of each, then the second (Zhang et al., 2018). Raises ShapeError."""
     shape = known_shape(x, "channel_shuffle")
     if len(shape) < 3:
-        raise ShapeError("channel_shuffle: x has images, channels and places", location=here(), given=[x.describe()])
+        raise ShapeError("channel_shuffle: x must have images, channels and positions", location=here(), given=[x.describe()])
     n, channels, *sizes = shape
     each = _divided(channels, groups, "channel_shuffle", x)
     apart = reshape(x, shape=(n, groups, each, *sizes))

@@ -1,4 +1,4 @@
-"""The matrix product of any ranks, over the operators that take some."""
+"""The matrix product of operands of any ranks, by NumPy's rules."""
 
 from oarlock.errors import ShapeError
 from oarlock.ir.location import here
@@ -12,10 +12,10 @@ __all__ = ["matrix_product"]
 
 
 def matrix_product(x: Var, y: Var) -> Var:
-    """The matrix product ``x @ y`` by NumPy's rules, of which `linear` and `matmul` compute what they take.
+    """The matrix product ``x @ y`` by NumPy's rules, computed by `linear` or `matmul`.
 
-    Leading axes broadcast; what has one axis is a row on the left and a column on the right, and that axis is not in the result. A matrix
-    on the right is shared by all rows on the left. Raises ShapeError, also where one has no axis.
+    Leading axes are broadcast. An operand with one axis is a row on the left and a column on the right, and that axis is not in the result.
+    A matrix on the right is shared by all rows on the left. Raises ShapeError, also for an operand without axes.
     """
     x, y = require_type(x, "matrix_product: x"), require_type(y, "matrix_product: y")
     of_y = known_shape(y, "matrix_product")
@@ -23,7 +23,7 @@ def matrix_product(x: Var, y: Var) -> Var:
         return linear(x, y)
     of_x = known_shape(x, "matrix_product")
     if not of_x or not of_y:
-        raise ShapeError("matrix_product: a number is no matrix", location=here(), given=[x.describe(), y.describe()])
+        raise ShapeError("matrix_product: a number is not a matrix", location=here(), given=[x.describe(), y.describe()])
     with undone_on_error(x.block.program):
         if len(of_y) == 1:
             return squeeze(linear(x, unsqueeze(y, 1)), -1)

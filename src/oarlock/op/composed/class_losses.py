@@ -1,4 +1,4 @@
-"""Losses of classifiers, as PyTorch defines them: with weights of classes, ignored labels, smoothed labels, classes along any axis."""
+"""Losses of classifiers as in PyTorch: class weights, ignored labels, label smoothing, classes along any axis."""
 
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.location import here
@@ -24,10 +24,10 @@ __all__ = ["cross_entropy", "nll_loss", "rows_of_classes"]
 def nll_loss(
     log_p: Var, label: Var, weight: Var | None = None, *, ignore_index: int = -100, reduction: str = "mean", axis: int | None = None
 ) -> Var:
-    """`negative_log_likelihood` with classes along ``axis``: axis 1, or the only one, where it is None.
+    """`negative_log_likelihood` with classes along ``axis`` (default: axis 1, or the only one).
 
-    Each label counts as much as the ``weight``, float[k], of its class; what is ignored counts nothing, in a mean too. Raises
-    ArgumentError for what is no reduction, and what the operators raise.
+    Each row is weighted by the ``weight``, float[k], of its class; ignored rows do not count, in a mean either. Raises ArgumentError for an
+    unknown reduction, and the errors of the operators.
     """
     require_reduction(reduction)
     with undone_on_error(require_type(log_p, "nll_loss: log_p").block.program):
@@ -46,14 +46,15 @@ def cross_entropy(
     label_smoothing: float = 0.0,
     axis: int | None = None,
 ) -> Var:
-    """`nll_loss` of the `log_softmax`: of class ids, or of floats, a probability for each class, none of which is ignored.
+    """Cross entropy between logits and class ids, or a float target with a probability for each class.
 
-    ``label_smoothing`` is the share of the target that all classes have evenly (Szegedy et al., 2016). Raises as `nll_loss` does.
+    It is the `nll_loss` of the `log_softmax`; a float target has no ignored rows. ``label_smoothing`` is the part of the target that is
+    spread evenly over all classes (Szegedy et al., 2016). Raises the errors of `nll_loss`.
     """
     require_reduction(reduction)
     share = as_python(label_smoothing)
     if not isinstance(share, int | float) or not 0.0 <= share <= 1.0:
-        raise ArgumentError(f"cross_entropy: label_smoothing is from 0 to 1, not {label_smoothing!r:.60}", location=here())
+        raise ArgumentError(f"cross_entropy: label_smoothing must be from 0 to 1, not {label_smoothing!r:.60}", location=here())
     with undone_on_error(require_type(logits, "cross_entropy: logits").block.program):
         rows = rows_of_classes(logits, axis)
         weight = _require_each_class("cross_entropy", rows, weight)
@@ -70,20 +71,18 @@ def cross_entropy(
 
 
 def rows_of_classes(x: Var, axis: int | None) -> Var:
-    """``x`` with the axis of classes in the last place. Raises ShapeError."""
+    """Return ``x`` with the axis of classes last. Raises ShapeError."""
     if axis == -1:
         return x
     if x.shape is None:
-        raise ShapeError(
-            f'nothing is known of the shape of "{x.name}", whose classes are to be found', location=here(), given=[x.describe()]
-        )
+        raise ShapeError(f'the shape of "{x.name}" is unknown, so its axis of classes is, too', location=here(), given=[x.describe()])
     rank = len(x.shape)
     at = require_axis(x.shape, min(1, rank - 1) if axis is None else axis)
     return x if at == rank - 1 else transpose(x, axes=(*(each for each in range(rank) if each != at), at))
 
 
 def _require_each_class(what: str, rows: Var, weight: Var | None) -> Var | None:
-    """Return the weights, required to be one for each class; sizes that only the run knows are compared there.
+    """Return the weights, which must be one per class; unknown sizes are compared when the program runs.
 
     Raises ShapeError if they are known to differ, ArgumentError if `weight` is not a variable.
     """
@@ -92,7 +91,7 @@ def _require_each_class(what: str, rows: Var, weight: Var | None) -> Var | None:
     count = (rows.shape or (None,))[-1]
     if len(shape) != 1 or (isinstance(count, int) and isinstance(shape[0], int) and shape[0] != count):
         raise ShapeError(
-            f"{what}: weight is {weight.type_text}, where there is one for each of {count} classes",
+            f"{what}: weight is {weight.type_text}, but must have one number for each of {count} classes",
             location=here(),
             given=[rows.describe(), weight.describe()],
         )
@@ -104,7 +103,7 @@ def _kept(label: Var, ignore_index: int) -> Var:
 
 
 def _even(log_p: Var, weight: Var | None) -> Var:
-    """The loss where all classes are as likely, each times its weight."""
+    """Return the loss of a uniform target, weighted by class."""
     return neg(mean(log_p if weight is None else multiply(log_p, weight), axis=-1))
 
 
@@ -124,14 +123,14 @@ def _of_probabilities(rows: Var, target: Var, weight: Var | None, share: float, 
 def _reduced(
     loss: Var, label: Var, weight: Var | None, ignore_index: int, reduction: str, *, even: Var | None = None, share: float = 0.0
 ) -> Var:
-    """The losses times the weights of their classes, mixed with what is ``even``, and reduced; a mean is by the weights of what counts."""
+    """Return the losses weighted by class, mixed with ``even``, and reduced; a mean is divided by the weights that count."""
     weights = None
     if weight is not None:
         kept = _kept(label, ignore_index)
         chosen = gather(weight, where(kept, label, constant_like(0, label)))
         weights = where(kept, chosen, constant_like(0.0, chosen))
         loss = multiply(loss, weights)
-    if weights is not None and reduction == "mean":  # each part is divided for itself, so that 0 by 0 is NaN as in PyTorch
+    if weights is not None and reduction == "mean":  # parts are divided separately, so that 0 by 0 is NaN as in PyTorch
         count = reduce_sum(weights)
         cost = divide(reduce_sum(loss), count)
         return cost if even is None else _mixed(cost, divide(reduce_sum(even), count), share)

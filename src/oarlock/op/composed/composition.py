@@ -1,4 +1,4 @@
-"""The beginning and the end of every function that writes several ops: a look at its first argument, and taking back on errors."""
+"""The decorator of functions that append several ops: it checks the first argument, and removes the ops on errors."""
 
 import inspect
 from collections.abc import Callable
@@ -18,9 +18,10 @@ R = TypeVar("R")
 
 
 def composition(function: Callable[P, R]) -> Callable[P, R]:
-    """A function whose first argument is a variable, or whose only ones are. Where it fails, nothing of what it wrote is left.
+    """Decorate a function whose first argument, or all of whose positional arguments, are variables.
 
-    Raises ArgumentError for what is no variable.
+    If the function raises, all ops that it has appended are removed. The result raises ArgumentError for an argument that is not a
+    variable.
     """
     parameter = next(iter(inspect.signature(function).parameters.values()))
     several = parameter.kind is parameter.VAR_POSITIONAL
@@ -39,7 +40,7 @@ def composition(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def require_variables(values: object, what: str) -> list[Var]:
-    """Variables in a row. Raises ArgumentError where there is none, or something else."""
+    """Return the variables as a list. Raises ArgumentError for none, or for another value."""
     found = list(values) if isinstance(values, list | tuple) else [values]
     if not found:
         raise ArgumentError(f"{what}: no variable is given", location=here())

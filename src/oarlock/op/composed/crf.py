@@ -1,4 +1,4 @@
-"""The cost of a linear-chain conditional random field: how unlikely it holds a sequence of labels, of all that there could be."""
+"""The loss of a linear-chain conditional random field."""
 
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
@@ -17,20 +17,20 @@ from oarlock.registry.creator import require_type
 
 __all__ = ["crf_loss"]
 
-_NO_LABEL = -(2**63)  # so that none is ignored
+_NO_LABEL = -(2**63)  # so that no label is ignored
 
 
 def crf_loss(emissions: Var, splits: Var, label: Var, transitions: Var, start: Var, end: Var) -> Var:
-    """`crf_log_partition` less the score of the labels, one number for each sequence, 0 for an empty one.
+    """The negative log likelihood of labels, `crf_log_partition` minus their score: one number per sequence, 0 for an empty one.
 
-    float[t k], int64[n+1], int64[t], float[k k], float[k], float[k] -> float[n]. Raises what the operators raise; a label that is none
-    makes the run raise KernelError.
+    float[t k], int64[n+1], int64[t], float[k k], float[k], float[k] -> float[n]. Raises the errors of the operators; a label that is not a
+    class raises KernelError when the program runs.
     """
     with undone_on_error(require_type(emissions, "crf_loss: emissions").block.program):
         total = crf_log_partition(emissions, splits, transitions, start, end)
         count = size(transitions, axis=-1)
         known_shape(transitions, "crf_loss")
-        before = roll(label, shifts=(1,), axes=(0,))  # the first of a sequence has one of another, which does not count
+        before = roll(label, shifts=(1,), axes=(0,))  # wrong for the first element of a sequence, which is masked below
         pair = gather(reshape(transitions, shape=(-1,)), add(multiply(before, count), label))
         first = equal(arange_like(label), sequence_expand(slice_(splits, stop=-1), splits, label))
         emitted = negative_log_likelihood(emissions, label, ignore_index=_NO_LABEL)

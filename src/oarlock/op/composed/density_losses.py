@@ -1,4 +1,4 @@
-"""Negative log likelihoods of distributions whose parameters a network computes."""
+"""Negative log likelihoods of distributions with predicted parameters."""
 
 import math
 
@@ -16,9 +16,9 @@ __all__ = ["gaussian_nll_loss", "poisson_nll_loss"]
 def poisson_nll_loss(
     x: Var, target: Var, *, log_input: bool = True, full: bool = False, epsilon: float = 1e-8, reduction: str = "mean"
 ) -> Var:
-    """``exp(x) - target x`` for the logarithm ``x`` of a rate; ``x - target log(x + epsilon)`` for the rate itself.
+    """Poisson negative log likelihood: ``exp(x) - target x`` for a log rate ``x``, ``x - target log(x + epsilon)`` for a rate.
 
-    ``full`` adds Stirling's ``log(target!)``, ``target log(target) - target + log(2 pi target) / 2``, where the target is above 1.
+    ``full`` adds Stirling's approximation of ``log(target!)``, ``target log(target) - target + log(2 pi target) / 2``, for targets above 1.
     """
     with writing_loss("poisson_nll_loss", x, reduction):
         loss = subtract(exp(x), multiply(target, x)) if log_input else subtract(x, multiply(target, log(add(x, epsilon))))
@@ -31,10 +31,10 @@ def poisson_nll_loss(
 
 
 def gaussian_nll_loss(x: Var, target: Var, variance: Var, *, full: bool = False, epsilon: float = 1e-6, reduction: str = "mean") -> Var:
-    """``(log(variance) + (x - target)**2 / variance) / 2``; ``full`` adds ``log(2 pi) / 2`` (Nix and Weigend, 1994).
+    """Gaussian negative log likelihood: ``(log(variance) + (x - target)**2 / variance) / 2`` (Nix and Weigend, 1994).
 
-    The variance has the shape of ``x``, or lacks its last axis, or has one of size 1. It counts as no less than ``epsilon``, yet gets its
-    gradient where it does.
+    ``full`` adds ``log(2 pi) / 2``. The variance has the shape of ``x``, or lacks its last axis, or has size 1 along it. It is raised to at
+    least ``epsilon``, but still receives its gradient.
     """
     with writing_loss("gaussian_nll_loss", x, reduction):
         if len(known_shape(variance, "gaussian_nll_loss")) == len(known_shape(x, "gaussian_nll_loss")) - 1:

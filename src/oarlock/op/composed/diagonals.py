@@ -1,4 +1,4 @@
-"""Diagonals of matrices: made, read, put, summed; and which places lie below and above them."""
+"""Diagonals of matrices: created, read, written and summed."""
 
 from oarlock.errors import ShapeError
 from oarlock.ir.location import here
@@ -23,25 +23,25 @@ __all__ = ["diag", "diag_embed", "diagflat", "diagonal_scatter", "trace"]
 
 @composition
 def diag(x: Var, *, offset: int = 0) -> Var:
-    """A matrix whose diagonal is the row ``x``, or the diagonal of the matrix ``x``; 0 is the main one, 1 lies above it."""
+    """A matrix with the diagonal ``x`` for a row ``x``, or the diagonal of a matrix ``x``. Offset 0 is the main one, 1 the one above it."""
     rank = len(known_shape(x, "diag"))
     if rank not in (1, 2):
-        raise ShapeError(f"diag: x is a row or a matrix, and has {rank} axes", location=here(), given=[x.describe()])
+        raise ShapeError(f"diag: x must be a row or a matrix, but has {rank} axes", location=here(), given=[x.describe()])
     return diag_embed(x, offset=offset) if rank == 1 else diagonal(x, offset=offset)
 
 
 @composition
 def diagflat(x: Var, *, offset: int = 0) -> Var:
-    """A matrix whose diagonal has all elements of ``x``, in their order."""
+    """A matrix whose diagonal is all elements of ``x``, in order."""
     return diag_embed(reshape(x, shape=(-1,)), offset=offset)
 
 
 @composition
 def diag_embed(x: Var, *, offset: int = 0, axes: tuple[int, int] = (-2, -1)) -> Var:
-    """Matrices, along two axes of the result, whose diagonals are the rows of ``x``, T[*b n]; zeros beside them. Raises ShapeError."""
+    """Matrices, along two axes of the result, whose diagonals are the rows of ``x``, T[*b n]; zeros elsewhere. Raises ShapeError."""
     shape = known_shape(x, "diag_embed")
     if not shape:
-        raise ShapeError("diag_embed: x is a number, where it has rows", location=here(), given=[x.describe()])
+        raise ShapeError("diag_embed: x must have rows, but is a number", location=here(), given=[x.describe()])
     rank = len(shape) + 1
     if len(axes) != 2 or any(not -rank <= axis < rank for axis in axes) or axes[0] % rank == axes[1] % rank:
         raise ShapeError(f"diag_embed: axes {axes} are not two of the {rank} axes of the result", location=here(), given=[x.describe()])
@@ -52,7 +52,7 @@ def diag_embed(x: Var, *, offset: int = 0, axes: tuple[int, int] = (-2, -1)) -> 
 
 
 def _on_diagonal(x: Var, rows: Size, offset: int, columns: Size | None = None) -> Var:
-    """Where a matrix has a diagonal: bool[rows columns]. Symbols are sizes of ``x``."""
+    """Return a mask of the diagonal of a matrix: bool[rows columns]. ``x`` provides the values of symbols."""
     down = arange([x], stop=(rows,))
     right = arange([x], stop=(rows if columns is None else columns,))
     return equal(unsqueeze(add_up(down, constant_like(offset, down)), 1), unsqueeze(right, 0))
@@ -64,7 +64,7 @@ def _zero(x: Var) -> Var:
 
 @composition
 def diagonal_scatter(x: Var, values: Var, *, offset: int = 0, axes: tuple[int, int] = (0, 1)) -> Var:
-    """``x`` with ``values`` on a diagonal of two axes, in the shape in which `diagonal` gives it. Raises ShapeError."""
+    """``x`` with ``values`` written to a diagonal of two axes; they have the shape that `diagonal` returns. Raises ShapeError."""
     wanted = diagonal(x, offset=offset, axes=axes).shape
     if values.shape != wanted:
         raise ShapeError(

@@ -1,4 +1,4 @@
-"""Differences of neighbours along an axis, and areas below what they are samples of."""
+"""Differences of neighbouring elements along an axis, and integrals by the trapezoidal rule."""
 
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.location import here
@@ -26,9 +26,12 @@ def _require_axis(x: Var, axis: int, what: str) -> int:
 
 @composition
 def diff(x: Var, *, n: int = 1, axis: int = -1, prepend: Var | None = None, append: Var | None = None) -> Var:
-    """Each element along ``axis`` less the one in front, ``n`` times; of bools, whether they differ. Others may stand at the ends."""
+    """The difference of each element and the previous one along ``axis``, ``n`` times; for bools, whether they differ.
+
+    ``prepend`` and ``append`` are added at the ends first.
+    """
     if n < 0:
-        raise ArgumentError(f"diff: n is {n}, where it is at least 0", location=here())
+        raise ArgumentError(f"diff: n must be at least 0, not {n}", location=here())
     axis = _require_axis(x, axis, "diff")
     parts = [each for each in (prepend, x, append) if each is not None]
     found = concat(parts, axis=axis) if len(parts) > 1 and n else x
@@ -42,7 +45,7 @@ def diff(x: Var, *, n: int = 1, axis: int = -1, prepend: Var | None = None, appe
 
 
 def _areas(y: Var, x: Var | None, dx: float, axis: int, what: str) -> tuple[Var, int]:
-    """The area below each two neighbours, and the axis from the front."""
+    """Return the area under each pair of neighbours, and the axis along which they are."""
     axis = _require_axis(y, axis, what)
     if known_shape(y, what)[axis] == 0:
         return slice_(y, axis=axis), axis
@@ -61,13 +64,15 @@ def _areas(y: Var, x: Var | None, dx: float, axis: int, what: str) -> tuple[Var,
 
 @composition
 def trapezoid(y: Var, x: Var | None = None, *, dx: float = 1.0, axis: int = -1) -> Var:
-    """The area below ``y`` along ``axis``, of trapezoids ``dx`` wide, or between the places ``x``, which broadcast."""
+    """The integral of ``y`` along ``axis`` by the trapezoidal rule, with steps ``dx`` or between the positions
+    ``x``, which are broadcast.
+    """
     areas, axis = _areas(y, x, dx, axis, "trapezoid")
     return reduce_sum(areas, axis=axis)
 
 
 @composition
 def cumulative_trapezoid(y: Var, x: Var | None = None, *, dx: float = 1.0, axis: int = -1) -> Var:
-    """That area up to each place along ``axis`` but the first."""
+    """The integral of `trapezoid` up to each element along ``axis`` except the first."""
     areas, axis = _areas(y, x, dx, axis, "cumulative_trapezoid")
     return cumsum(areas, axis=axis)

@@ -1,4 +1,4 @@
-"""Einstein's sums: products of any number of variables, by the letters of their axes, as matrix products of two at a time."""
+"""Einstein summation of any number of variables, as matrix products of two at a time."""
 
 from collections.abc import Collection, Sequence
 
@@ -17,16 +17,16 @@ from oarlock.registry.creator import require_type
 
 __all__ = ["einsum"]
 
-Label = str  # of an axis: a letter, or "." and a number that counts those of "..." from the end
+Label = str  # of an axis: a letter, or "." and a position in "...", counted from its end
 Labels = list[Label]
 
 
 def einsum(equation: str, *xs: Var) -> Var:
-    """The sum of products that an equation such as ``"bij,bjk->bik"`` says, as in NumPy and PyTorch: float[...], ... -> float[...].
+    """Einstein summation by an equation such as ``"bij,bjk->bik"``, as in NumPy and PyTorch: float[...], ... -> float[...].
 
-    A letter that stands twice is one size; one that is not in the result is summed over. ``...`` stands for axes that broadcast. Without
-    ``->``, the result has ``...`` and the letters that stand once, in the order of the alphabet. Products are made two at a time, from left
-    to right. Raises ArgumentError for what is no equation of so many variables, ShapeError for sizes that do not fit.
+    Axes with the same letter have the same size; letters that are not in the result are summed over. ``...`` stands for broadcast axes.
+    Without ``->``, the result has ``...`` and the letters that occur once, in alphabetical order. Products are computed two at a time, from
+    left to right. Raises ArgumentError for an equation that does not fit the variables, ShapeError for sizes that do not fit.
     """
     xs = tuple(require_type(x, "einsum: an operand") for x in xs)
     given, result = _parse(equation, xs)
@@ -42,13 +42,13 @@ def einsum(equation: str, *xs: Var) -> Var:
 
 
 def _parse(equation: str, xs: Sequence[Var]) -> tuple[list[Labels], Labels]:
-    """The labels of the axes of each operand, and of the result."""
+    """Return the labels of the axes of each operand, and of the result."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     letters = [term.replace("...", "", 1) for term in (*terms, right)]
     if len(terms) != len(xs) or not xs or not all(term == "" or (term.isalpha() and term.isascii()) for term in letters):
         raise ArgumentError(
-            f"einsum: {equation!r:.80} is no equation of {len(xs)} variable{'' if len(xs) == 1 else 's'}",
+            f"einsum: {equation!r:.80} is not an equation of {len(xs)} variable{'' if len(xs) == 1 else 's'}",
             location=here(),
             contract='such as "bij,bjk->bik": letters for the axes of each, and for those of the result',
         )
@@ -66,12 +66,12 @@ def _parse(equation: str, xs: Sequence[Var]) -> tuple[list[Labels], Labels]:
     at = right.index("...") if "..." in right else None
     result = [*letters[-1]] if at is None else [*letters[-1][:at], *dots, *letters[-1][at:]]
     if len(set(result)) < len(result) or not set(result) <= set(found):
-        raise ArgumentError(f"einsum: the result of {equation!r:.80} has an axis twice, or one of no operand", location=here())
+        raise ArgumentError(f"einsum: the result of {equation!r:.80} has an axis twice, or one that no operand has", location=here())
     return given, result
 
 
 def _without_twins(x: Var, labels: Labels) -> tuple[Var, Labels]:
-    """A variable of which no two axes have one label: of those the diagonal is left, as the last axis."""
+    """Return a variable in which no two axes have the same label: the diagonal of two such axes becomes the last axis."""
     for label in labels:
         if labels.count(label) > 1:
             first, second = [at for at, other in enumerate(labels) if other == label][:2]
@@ -81,7 +81,7 @@ def _without_twins(x: Var, labels: Labels) -> tuple[Var, Labels]:
 
 
 def _summed(x: Var, labels: Labels, wanted: Collection[Label]) -> tuple[Var, Labels]:
-    """The sum over the axes that nobody wants."""
+    """Return the sum over the axes that are not wanted, and the remaining labels."""
     for at in reversed(range(len(labels))):
         if labels[at] not in wanted:
             x = reduce_sum(x, axis=at)
@@ -89,7 +89,7 @@ def _summed(x: Var, labels: Labels, wanted: Collection[Label]) -> tuple[Var, Lab
 
 
 def _product(x: Var, of_x: Labels, y: Var, of_y: Labels, wanted: Collection[Label]) -> tuple[Var, Labels]:
-    """The product of two, summed over what both have and nobody wants later."""
+    """Return the product of two variables, summed over common axes that are not wanted."""
     x, of_x = _summed(x, of_x, {*wanted, *of_y})
     y, of_y = _summed(y, of_y, {*wanted, *of_x})
     x, y = _repeated(x, of_x, y, of_y), _repeated(y, of_y, x, of_x)
@@ -104,7 +104,7 @@ def _product(x: Var, of_x: Labels, y: Var, of_y: Labels, wanted: Collection[Labe
 
 
 def _repeated(x: Var, of_x: Labels, y: Var, of_y: Labels) -> Var:
-    """``x`` with its sizes of 1 repeated where ``y`` has more along that axis."""
+    """Return ``x`` with sizes of 1 broadcast to those of ``y`` along the same axis."""
     shape = known_shape(x, "einsum")
     others = dict(zip(of_y, known_shape(y, "einsum"), strict=True))
     wanted = tuple(others.get(label, size) if size == 1 else size for label, size in zip(of_x, shape, strict=True))
@@ -112,7 +112,7 @@ def _repeated(x: Var, of_x: Labels, y: Var, of_y: Labels) -> Var:
 
 
 def _matrix(x: Var, labels: Labels, batch: Labels, rows: Labels, columns: Labels) -> Var:
-    """A matrix for each index of the batch."""
+    """Return a matrix for each index of the batch."""
     order = [labels.index(label) for label in (*batch, *rows, *columns)]
     shape = known_shape(x, "einsum")
     x = x if order == list(range(len(order))) else transpose(x, axes=tuple(order))

@@ -1,4 +1,4 @@
-"""Functions element by element that need no kernel, with PyTorch's gradients where a function bends."""
+"""Elementwise functions composed of operators, with PyTorch's gradients at every kink."""
 
 import math
 
@@ -29,27 +29,27 @@ __all__ = [
 
 @composition
 def deg2rad(x: Var) -> Var:
-    """Degrees in radians: ``pi / 180 x``."""
+    """Degrees to radians: ``pi / 180 x``."""
     return multiply(x, constant_like(math.pi / 180.0, x))
 
 
 @composition
 def rad2deg(x: Var) -> Var:
-    """Radians in degrees: ``180 / pi x``."""
+    """Radians to degrees: ``180 / pi x``."""
     return multiply(x, constant_like(180.0 / math.pi, x))
 
 
 @composition
 def frac(x: Var) -> Var:
-    """The fraction of ``x``, with its sign: ``x - trunc(x)``."""
+    """The fractional part of ``x``, with its sign: ``x - trunc(x)``."""
     return subtract(x, trunc(x))
 
 
 @composition
 def nan_to_num(x: Var, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Var:
-    """``x`` with numbers in the place of NaN and of infinities, which are the largest and the least of its dtype where none is given.
+    """``x`` with NaN and infinities replaced; infinities by default by the largest and the smallest number of the dtype.
 
-    The real and the imaginary part of a complex number are replaced each for itself.
+    The real and imaginary parts of a complex number are replaced separately.
     """
     if x.dtype.is_complex:
         return complex_(*(nan_to_num(part, nan=nan, posinf=posinf, neginf=neginf) for part in (real(x), imag(x))))
@@ -65,27 +65,27 @@ _LARGEST = {"float16": 65504.0, "bfloat16": (2 - 2**-7) * 2.0**127, "float32": (
 
 @composition
 def isposinf(x: Var) -> Var:
-    """Where ``x`` is infinite and above 0."""
+    """Whether ``x`` is positive infinity, elementwise."""
     return equal(x, constant_like(math.inf, x))
 
 
 @composition
 def isneginf(x: Var) -> Var:
-    """Where ``x`` is infinite and below 0."""
+    """Whether ``x`` is negative infinity, elementwise."""
     return equal(x, constant_like(-math.inf, x))
 
 
 @composition
 def signbit(x: Var) -> Var:
-    """Where ``x`` has a minus sign, as -0 has."""
+    """Whether ``x`` has a minus sign, which -0 has, elementwise."""
     return less(copysign(constant_like(1.0, x), x) if x.dtype.is_floating else x, constant_like(0.0, x))
 
 
 @composition
 def isclose(x: Var, y: Var, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Var:
-    """Where ``|x - y| <= atol + rtol |y|``, or both are the same infinity; where both are NaN with ``equal_nan``."""
+    """Whether ``|x - y| <= atol + rtol |y|`` or both are the same infinity, elementwise; with ``equal_nan``, also if both are NaN."""
     if not (rtol >= 0.0 and atol >= 0.0):
-        raise ArgumentError(f"isclose: rtol is {rtol} and atol {atol}, where both are at least 0", location=here())
+        raise ArgumentError(f"isclose: rtol and atol must be at least 0, not {rtol} and {atol}", location=here())
     size = abs_(y)
     bound = add(multiply(size, constant_like(rtol, size)), constant_like(atol, size))
     near = logical_or(equal(x, y), logical_and(isfinite(y), less_equal(abs_(subtract(x, y)), bound)))
@@ -94,13 +94,13 @@ def isclose(x: Var, y: Var, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan
 
 @composition
 def allclose(x: Var, y: Var, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Var:
-    """Whether all elements are close, as `isclose` has it: bool[]."""
+    """Whether all elements are close by the rule of `isclose`: bool[]."""
     return all_(isclose(x, y, rtol=rtol, atol=atol, equal_nan=equal_nan))
 
 
 @composition
 def float_power(x: Var, exponent: Var | float) -> Var:
-    """``x`` to a power, computed in float64, or complex128 where one is complex."""
+    """``x`` to a power, computed in float64, or in complex128 if either is complex."""
     of_complex = x.dtype.is_complex or (isinstance(exponent, Var) and exponent.dtype.is_complex)
     wide = cast(x, dtype="complex128" if of_complex else "float64")
     return power(wide, cast(exponent, dtype=wide.dtype) if isinstance(exponent, Var) else constant_like(exponent, wide))
@@ -108,13 +108,13 @@ def float_power(x: Var, exponent: Var | float) -> Var:
 
 @composition
 def ldexp(x: Var, exponent: Var | float) -> Var:
-    """``x`` times 2 to a power."""
+    """``x`` times 2 to the power ``exponent``."""
     return multiply(x, exp2(exponent if isinstance(exponent, Var) else constant_like(exponent, x)))
 
 
 @composition
 def addcdiv(base: Var, x: Var, y: Var, *, value: float = 1.0) -> Var:
-    """``base + value x / y``, which broadcast. Numbers of half precision are computed in float32."""
+    """``base + value x / y``, with broadcasting. Half precision is computed in float32."""
     if x.dtype.value in ("float16", "bfloat16"):
         wide = (cast(each, dtype="float32") for each in (base, x, y))
         return cast(addcdiv(*wide, value=value), dtype=x.dtype)
@@ -124,7 +124,7 @@ def addcdiv(base: Var, x: Var, y: Var, *, value: float = 1.0) -> Var:
 
 @composition
 def ndtr(x: Var) -> Var:
-    """The probability that a standard normal number is below ``x``."""
+    """The standard normal distribution function: the probability of a number below ``x``."""
     return multiply(erfc(multiply(x, constant_like(-math.sqrt(0.5), x))), constant_like(0.5, x))
 
 
@@ -132,7 +132,7 @@ def ndtr(x: Var) -> Var:
 def multigammaln(x: Var, *, dimensions: int) -> Var:
     """The logarithm of the multivariate gamma function: ``d (d - 1) / 4 log(pi) + sum lgamma(x - i / 2)`` for ``i`` from 0 to ``d - 1``."""
     if dimensions < 1:
-        raise ArgumentError(f"multigammaln: dimensions is {dimensions}, where it is at least 1", location=here())
+        raise ArgumentError(f"multigammaln: dimensions must be at least 1, not {dimensions}", location=here())
     known_shape(x, "multigammaln")
     total = lgamma(x)
     for number in range(1, dimensions):

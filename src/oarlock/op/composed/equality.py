@@ -1,11 +1,12 @@
-"""`x == y` and `x != y` of variables, which compare values; and what keeps sets and dicts of variables working beside them.
+"""`x == y` and `x != y` on variables, which compare values, and support for variables in sets and dicts.
 
-A set or a dict compares its keys by `==` where their hashes are the same and they are not the same object. The hash of a variable is its
-identity, so this happens only to a number that is as large as that hash, or to a subclass with another hash. Such keys differ, and no op
-may be written to find out. In a list, Python compares by `==` whatever the hash is: `x in [y]` is refused before an op is written.
+A set or a dict compares keys by `==` if their hashes are equal and they are not the same object. The hash of a variable is its identity, so
+this happens only for a number equal to that hash, or a subclass with another hash. Such keys are different, and the comparison must not
+append an op. In a list, Python compares by `==` regardless of hashes: `x in [y]` raises an error before an op is appended.
 
-Code of this package never compares variables by `==`, and never searches lists for them by `in`: `is`, `is_among` and `are_same` of
-`ir/var.py` do. The tests refuse it, by `compare_identities`; should one slip through, it writes no op into a user's program.
+Code of this package never compares variables by `==`, and never searches lists for them by `in`; it uses `is`, and `is_among` and
+`are_same` of `ir/var.py`. The tests check this with `compare_identities`; if a comparison is overlooked, it does not append an op to a
+user's program.
 """
 
 import dis
@@ -37,13 +38,13 @@ def compare_identities(x: Var, y: object) -> bool:
 
 
 def _equal(self: Var, other: object) -> Var:
-    """Where both have the same value, element by element: bool. False beside None, text and other objects that have no values."""
+    """Return the elementwise comparison, bool. False for None, text and other objects without values."""
     caller = sys._getframe(1)
     if not _has_values(other):
         _refuse_array(other, self)
         return NotImplemented
     if self is not other and hash(self) == hash(other) and not _compares(caller, self, other):
-        return False  # type: ignore[return-value]  # a set or a dict asks whether they are one key
+        return False  # type: ignore[return-value]  # a set or a dict compares two keys
     if _is_ours(caller):
         return compare_identities(self, other)  # type: ignore[return-value]
     if caller.f_code.co_code[caller.f_lasti] == _MEMBERSHIP:
@@ -57,7 +58,7 @@ def _equal(self: Var, other: object) -> Var:
 
 
 def _not_equal(self: Var, other: object) -> Var:
-    """Where the values differ, element by element: bool. True beside None, text and other objects that have no values."""
+    """Return the elementwise comparison, bool. True for None, text and other objects without values."""
     if not _has_values(other):
         _refuse_array(other, self)
         return NotImplemented
@@ -67,14 +68,14 @@ def _not_equal(self: Var, other: object) -> Var:
 
 
 def _is_ours(frame: FrameType) -> bool:
-    """Whether a frame runs code of this package."""
+    """Return whether a frame runs code of this package."""
     return frame.f_code.co_filename.startswith(_PACKAGE)
 
 
 def _compares(frame: FrameType, x: Var, y: object) -> bool:
-    """Whether the instruction that a frame is running is ``x == y``, rather than a comparison of sets, or a search in one.
+    """Return whether the current instruction of a frame is ``x == y``, not a comparison of sets, or a search in one.
 
-    The instruction before it loads the right side.
+    The instruction before it loads the right operand.
     """
     if frame.f_code.co_code[frame.f_lasti] != _COMPARISON:
         return False
@@ -96,14 +97,14 @@ def _has_values(other: object) -> TypeGuard[Var | complex]:
     return isinstance(other, Var) or is_number(other)
 
 
-def _refuse_array(other: object, beside: Var) -> None:
-    """Raise ArgumentError for an array, whose values are to be fed."""
+def _refuse_array(other: object, like: Var) -> None:
+    """Raise ArgumentError for an array, whose values must be fed."""
     if hasattr(type(other), "__array__"):
-        constant_like(other, beside)
+        constant_like(other, like)
 
 
 def _operands(x: Var, y: Var | complex) -> tuple[Var, Var]:
-    """Both sides as variables. Beside bools, 0 and 1 are False and True, as in NumPy and PyTorch."""
+    """Return both operands as variables. Next to bools, 0 and 1 are False and True, as in NumPy and PyTorch."""
     if isinstance(y, int) and not is_bool(y) and y in (0, 1) and seen(x).dtype is DType.BOOL:
         y = bool(y)
     return masks_as_numbers(x, constant_like(y, x))

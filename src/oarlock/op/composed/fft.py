@@ -1,7 +1,7 @@
-"""The transforms of `torch.fft` and `numpy.fft`, of real numbers and of complex ones.
+"""The transforms of `torch.fft` and `numpy.fft`, of real and complex numbers.
 
-A length pads with zeros at the end, or cuts. With the norm "backward" inverses are divided by the
-number of elements, with "forward" the others, with "ortho" both by its root.
+A length pads with zeros at the end, or truncates. The norm "backward" divides inverses by the number of elements, "forward" the transforms,
+"ortho" both by its square root.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ _LAST_TWO = (-2, -1)
 
 
 def _sized(x: Var, axis: int, length: int | None, what: str) -> Var:
-    """``x`` with `length` elements along an axis: zeros behind, or without the last ones."""
+    """Return ``x`` with `length` elements along an axis: padded with zeros, or truncated."""
     if length is None:
         return x
     shape = known_shape(x, what)
@@ -59,7 +59,7 @@ def _sized(x: Var, axis: int, length: int | None, what: str) -> Var:
     at = require_axis(shape, axis)
     if not isinstance(shape[at], int):
         raise ShapeError(
-            f"{what}: the size of {x.name} along axis {axis} is {shape[at]}, where a length needs a number", location=here(),
+            f"{what}: the size of {x.name} along axis {axis} is {shape[at]}, but a length needs a number", location=here(),
             given=[x.describe()],
         )  # fmt: skip
     more = length - shape[at]  # type: ignore[operator]
@@ -68,18 +68,18 @@ def _sized(x: Var, axis: int, length: int | None, what: str) -> Var:
 
 
 def _complex(x: Var, what: str) -> Var:
-    """``x`` as complex numbers; of floats, the imaginary parts are 0."""
+    """Return ``x`` as complex numbers; floats get imaginary parts of 0."""
     dtype = require_type(x, what).dtype.complex
     if dtype is None:
         raise DTypeError(
             f"{what}: {x.name} must be complex, or float32 or float64, not {x.dtype}", location=here(), given=[x.describe()],
-            hint='ol.op.cast(x, dtype="float32")',
+            hint='use ol.op.cast(x, dtype="float32")',
         )  # fmt: skip
     return x if x.dtype is dtype else cast(x, dtype=dtype)
 
 
 def fft(x: Var, length: int | None = None, *, axis: int = -1, norm: str = "backward") -> Var:
-    """The transform of complex numbers along an axis: complex[...s n] -> complex[...s n]. Raises ShapeError or ArgumentError."""
+    """The Fourier transform along an axis: complex[...s n] -> complex[...s n]. Raises ShapeError or ArgumentError."""
     with undone_on_error(require_type(x, "fft").block.program):
         return fourier(_sized(_complex(x, "fft"), axis, length, "fft"), axis=axis, norm=norm)
 
@@ -91,20 +91,26 @@ def ifft(x: Var, length: int | None = None, *, axis: int = -1, norm: str = "back
 
 
 def rfft(x: Var, length: int | None = None, *, axis: int = -1, norm: str = "backward") -> Var:
-    """The first n / 2 + 1 numbers of the transform of n real ones, the others being conjugates: float[...s n] -> float.complex[...s m]."""
+    """The Fourier transform of n real numbers: its first n // 2 + 1 elements, float[...s n] -> float.complex[...s m].
+
+    The others are their conjugates.
+    """
     with undone_on_error(require_type(x, "rfft").block.program):
         return real_fourier(_sized(x, axis, length, "rfft"), axis=axis, norm=norm)
 
 
 def irfft(x: Var, length: int | None = None, *, axis: int = -1, norm: str = "backward") -> Var:
-    """The real numbers whose `rfft` is ``x``: `length` of them, else 2 (m - 1), which is even: complex[...s m] -> complex.real[...s n]."""
+    """The inverse of `rfft`, `length` real numbers (default: 2 (m - 1), which is even): complex[...s m] -> complex.real[...s n]."""
     with undone_on_error(require_type(x, "irfft").block.program):
         x = _complex(x, "irfft")
         shape = known_shape(x, "irfft")
         count = shape[require_axis(shape, axis)]
         if length is None and not isinstance(count, int):
             raise ShapeError(
-                f"irfft: {count} complex numbers are those of how many real ones?", location=here(), given=[x.describe()], hint="length=..."
+                f"irfft: the length cannot be inferred from {count} complex numbers",
+                location=here(),
+                given=[x.describe()],
+                hint="pass length=...",
             )
         length = 2 * (count - 1) if length is None else length  # type: ignore[operator]
         given = _sized(x, axis, length // 2 + 1 if length > 0 else 0, "irfft")
@@ -112,14 +118,14 @@ def irfft(x: Var, length: int | None = None, *, axis: int = -1, norm: str = "bac
 
 
 def hfft(x: Var, length: int | None = None, *, axis: int = -1, norm: str = "backward") -> Var:
-    """The real transform of numbers of which the others are conjugates, as `irfft` has them, in the other direction."""
+    """The real Fourier transform of conjugate-symmetric numbers, given by their first half as in `irfft`, in the forward direction."""
     _require_norm(norm)
     with undone_on_error(require_type(x, "hfft").block.program):
         return irfft(conjugated(x), length, axis=axis, norm=NORMS[norm])
 
 
 def ihfft(x: Var, length: int | None = None, *, axis: int = -1, norm: str = "backward") -> Var:
-    """The inverse of `hfft`: of real numbers."""
+    """The inverse of `hfft`, of real numbers."""
     _require_norm(norm)
     with undone_on_error(require_type(x, "ihfft").block.program):
         return conjugated(rfft(x, length, axis=axis, norm=NORMS[norm]))
@@ -130,21 +136,23 @@ def _require_norm(norm: str) -> None:
         raise ArgumentError(f"norm is one of {', '.join(NORMS)}, not {norm!r:.40}", location=here())
 
 
-# Several axes, one after another
+# Several axes
 
 
 def _axes(shape: Shape, lengths: Sequence[int] | None, axes: Sequence[int] | None, what: str) -> list[tuple[int, int | None]]:
-    """The axes of a transform and their lengths. Raises ArgumentError or ShapeError."""
+    """Return the axes of a transform and their lengths. Raises ArgumentError or ShapeError."""
     if axes is None:
         axes = range(len(shape)) if lengths is None else range(len(shape) - len(lengths), len(shape))
     chosen = [require_axis(shape, axis) for axis in axes]
     if not chosen or len(set(chosen)) < len(chosen) or (lengths is not None and len(lengths) != len(chosen)):
-        raise ArgumentError(f"{what}: axes {tuple(axes)} name one twice or none, or have not a length each", location=here())
+        raise ArgumentError(
+            f"{what}: axes {tuple(axes)} are empty, contain the same axis twice, or do not match the lengths", location=here()
+        )
     return list(zip(chosen, lengths or [None] * len(chosen), strict=True))
 
 
 def fftn(x: Var, lengths: Sequence[int] | None = None, *, axes: Sequence[int] | None = None, norm: str = "backward") -> Var:
-    """`fft` along several axes, all where none is named: complex[...s] -> complex[...s]."""
+    """`fft` along several axes, by default all: complex[...s] -> complex[...s]."""
     with undone_on_error(require_type(x, "fftn").block.program):
         for axis, length in _axes(known_shape(x, "fftn"), lengths, axes, "fftn"):
             x = fft(x, length, axis=axis, norm=norm)
@@ -170,7 +178,7 @@ def rfftn(x: Var, lengths: Sequence[int] | None = None, *, axes: Sequence[int] |
 
 
 def irfftn(x: Var, lengths: Sequence[int] | None = None, *, axes: Sequence[int] | None = None, norm: str = "backward") -> Var:
-    """The inverse of `rfftn`; the last length is that of the real numbers."""
+    """The inverse of `rfftn`; the last length is the number of real numbers."""
     with undone_on_error(require_type(x, "irfftn").block.program):
         *others, (last, length) = _axes(known_shape(x, "irfftn"), lengths, axes, "irfftn")
         for axis, size in others:
@@ -202,7 +210,7 @@ def irfft2(x: Var, lengths: Sequence[int] | None = None, *, axes: Sequence[int] 
 
 
 def fftfreq(count: int, *, spacing: float = 1.0, dtype: DType | str = DType.FLOAT32) -> Var:
-    """The frequencies of `fft` of so many samples: those from 0 on, then the negative ones: {dtype}[count]."""
+    """The frequencies of `fft` for ``count`` samples, from 0 on, then the negative ones: {dtype}[count]."""
     require_count("fftfreq: count", count)
     number = arange([], stop=(count,))
     middle = (count + 1) // 2
@@ -211,7 +219,7 @@ def fftfreq(count: int, *, spacing: float = 1.0, dtype: DType | str = DType.FLOA
 
 
 def rfftfreq(count: int, *, spacing: float = 1.0, dtype: DType | str = DType.FLOAT32) -> Var:
-    """The frequencies of `rfft` of so many samples: {dtype}[count / 2 + 1]."""
+    """The frequencies of `rfft` for ``count`` samples: {dtype}[count / 2 + 1]."""
     require_count("rfftfreq: count", count)
     return _frequencies(arange([], stop=(count // 2 + 1,)), count, spacing, dtype)
 
@@ -221,7 +229,7 @@ def _frequencies(numbers: Var, count: int, spacing: float, dtype: DType | str) -
 
 
 def fftshift(x: Var, *, axes: Sequence[int] | None = None) -> Var:
-    """The frequency 0 in the middle of axes, all where none is named."""
+    """``x`` with frequency 0 moved to the middle of axes, by default all."""
     return _shifted(x, axes, lambda size: size // 2, "fftshift")
 
 
@@ -241,14 +249,15 @@ def _shifted(x: Var, axes: Sequence[int] | None, shift, what: str) -> Var:
 
 
 def stft(x: Var, size: int, *, step: int | None = None, window: Var | None = None, centre: bool = True, norm: str = "backward") -> Var:
-    """The `rfft` of every window of `size` samples, each `step`, size / 4 where that is None: float[*b t] -> float.complex[*b w size/2+1].
+    """The short-time Fourier transform: the `rfft` of windows of `size` samples, float[*b t] -> float.complex[*b w size/2+1].
 
-    Samples are multiplied by the `window`, float[size]. With `centre` the signal is mirrored at its ends, so that window i is around
-    sample i times the step (Allen, 1977). Frequencies stand behind windows, where `torch.stft` has them in front. Raises ShapeError.
+    There is a window every `step` samples (default: size / 4); samples are multiplied by `window`, float[size]. With `centre`, the signal
+    is mirrored at its ends, so that window i is centred at sample i times the step (Allen, 1977). Frequencies are the last axis;
+    `torch.stft` has them before the windows. Raises ShapeError.
     """
     shape = known_shape(require_type(x, "stft"), "stft")
     if not shape:
-        raise ShapeError(f"stft: {x.name} is no signal", location=here(), given=[x.describe()])
+        raise ShapeError(f"stft: {x.name} has no axis of samples", location=here(), given=[x.describe()])
     require_count("stft: size", size)
     with undone_on_error(x.block.program):
         signal = pad(x, before=(size // 2,), after=(size // 2,), mode="reflect") if centre else x

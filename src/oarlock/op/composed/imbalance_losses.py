@@ -1,4 +1,4 @@
-"""Losses for classes of which one is rare: focal losses, and how little two masks overlap."""
+"""Losses for imbalanced classes: focal losses, and losses of the overlap of two masks."""
 
 from oarlock.errors import ShapeError
 from oarlock.ir.location import here
@@ -19,9 +19,9 @@ Axes = int | tuple[int, ...] | None
 
 
 def sigmoid_focal_loss(x: Var, target: Var, *, alpha: float | None = 0.25, gamma: float = 2.0, reduction: str = "mean") -> Var:
-    """``(1 - p)**gamma`` times the binary cross entropy of logits, where ``p`` is the probability of what is true (Lin et al., 2017).
+    """Focal loss of logits: binary cross entropy times ``(1 - p)**gamma``, with ``p`` the probability of the true class.
 
-    What is true counts ``alpha`` times, what is not ``1 - alpha`` times; both count once where it is None.
+    Positive targets are weighted by ``alpha``, negative ones by ``1 - alpha``; neither if ``alpha`` is None (Lin et al., 2017).
     """
     with writing_loss("sigmoid_focal_loss", x, reduction):
         target = require_one_shape("sigmoid_focal_loss", x, target)
@@ -43,9 +43,9 @@ def focal_loss(
     reduction: str = "mean",
     axis: int | None = None,
 ) -> Var:
-    """The `cross_entropy` against class ids, each times ``(1 - p)**gamma``, where ``p`` is the probability of its class.
+    """Focal loss of class ids: `cross_entropy` times ``(1 - p)**gamma``, with ``p`` the probability of the label (Lin et al., 2017).
 
-    Weights, ignored labels, axis and reductions are those of `nll_loss`: a mean is by the weights of what counts (Lin et al., 2017).
+    Weights, ignored labels, axis and reductions are as in `nll_loss`: a mean is divided by the weights that count.
     """
     with writing_loss("focal_loss", logits, reduction):
         log_p = log_softmax(rows_of_classes(logits, axis))
@@ -54,9 +54,9 @@ def focal_loss(
 
 
 def dice_loss(p: Var, target: Var, *, smooth: float = 1.0, axis: Axes = None, reduction: str = "mean") -> Var:
-    """``1 - (2 sum(p target) + smooth) / (sum(p) + sum(target) + smooth)``, summed over ``axis``: all but the first where it is None.
+    """Dice loss of probabilities and a mask: ``1 - (2 sum(p target) + smooth) / (sum(p) + sum(target) + smooth)``.
 
-    One number for each example, of probabilities and a mask (Milletari, Navab and Ahmadi, 2016).
+    Sums are over ``axis``, by default all axes but the first: one number per example (Milletari, Navab and Ahmadi, 2016).
     """
     with writing_loss("dice_loss", p, reduction):
         both, all_ = _overlap(p, target, axis, "dice_loss")
@@ -64,9 +64,9 @@ def dice_loss(p: Var, target: Var, *, smooth: float = 1.0, axis: Axes = None, re
 
 
 def iou_loss(p: Var, target: Var, *, smooth: float = 1.0, axis: Axes = None, reduction: str = "mean") -> Var:
-    """``1 - (sum(p target) + smooth) / (sum(p) + sum(target) - sum(p target) + smooth)``, over what `dice_loss` sums.
+    """Jaccard loss of probabilities and a mask: ``1 - (sum(p target) + smooth) / (sum(p) + sum(target) - sum(p target) + smooth)``.
 
-    The distance of Jaccard, of probabilities and a mask (Rahman and Wang, 2016).
+    Sums are as in `dice_loss` (Rahman and Wang, 2016).
     """
     with writing_loss("iou_loss", p, reduction):
         both, all_ = _overlap(p, target, axis, "iou_loss")
@@ -74,9 +74,9 @@ def iou_loss(p: Var, target: Var, *, smooth: float = 1.0, axis: Axes = None, red
 
 
 def _overlap(p: Var, target: Var, axis: Axes, what: str) -> tuple[Var, Var]:
-    """How much two masks have in common, and the sum of both. Raises ShapeError."""
+    """Return the sum of the product of two masks, and the sum of both. Raises ShapeError."""
     rank = len(known_shape(p, what))
     if axis is None and rank < 2:
-        raise ShapeError(f"{what}: {p.name} has no axis behind its examples", location=here(), given=[p.describe()], hint="axis=0")
+        raise ShapeError(f"{what}: {p.name} has no axis after its examples", location=here(), given=[p.describe()], hint="axis=0")
     over = tuple(range(1, rank)) if axis is None else axis
     return reduce_sum(multiply(p, target), axis=over), add(reduce_sum(p, axis=over), reduce_sum(target, axis=over))

@@ -1,4 +1,4 @@
-"""`x[...]` on variables, and indexing by rows of numbers: compositions of slices and of the operators that take places by number."""
+"""`x[...]` on variables, and indexing by rows of indices, composed of slices and index operators."""
 
 import operator
 from types import EllipsisType
@@ -23,15 +23,16 @@ from oarlock.registry.creator import describe_value, find_read_hint, require_typ
 __all__ = ["gather_nd", "scatter_nd", "subscript"]
 
 Index = int | slice | EllipsisType | Var | None
-"""One of the items in `x[...]`."""
+"""An item of `x[...]`."""
 
 
 def subscript(x: Var, key: Index | tuple[Index, ...]) -> Var:
-    """``x[key]`` as in PyTorch: numbers, slices with steps of either sign, ``...``, None, variables of integers or of bools, lists.
+    """``x[key]`` as in PyTorch: integers, slices with steps of either sign, ``...``, None, variables of integers or bools, lists.
 
-    Bounds of slices are clipped to the axis, also where its size is a symbol: the size of ``x[:, :512]`` is ``min(t,512)``. A number has
-    to be a place along the axis, which the run checks of a symbol. Variables of integers broadcast; apart, their axes come first.
-    One of bools takes the places where it is true, of which the run tells how many there are. Raises ShapeError and ArgumentError.
+    Bounds of slices are clipped to the axis, even if its size is a symbol: the size of ``x[:, :512]`` is ``min(t,512)``. An integer must be
+    an index of the axis; for a symbolic size this is checked when the program runs. Variables of integers are broadcast; if they are not
+    adjacent, their axes come first. A variable of bools selects its true positions, whose number is known when the program runs. Raises
+    ShapeError and ArgumentError.
     """
     x = require_type(x, "x[...]: x")
     items = list(key) if isinstance(key, tuple) else [key]
@@ -41,8 +42,8 @@ def subscript(x: Var, key: Index | tuple[Index, ...]) -> Var:
     asked = sum(_axes_of(item) for item in items)
     rank = len(known_shape(x, "x[...]"))
     if asked > rank or sum(item is Ellipsis for item in items) > 1:
-        what = f"{asked} axes are asked for" if asked > rank else "... stands twice"
-        raise ShapeError(f'x[...]: {what}, where "{x.name}" has {rank}', location=here(), given=[x.describe()])
+        what = f"{asked} axes are indexed" if asked > rank else "... occurs twice"
+        raise ShapeError(f'x[...]: {what}, but "{x.name}" has {rank}', location=here(), given=[x.describe()])
     picked: list[tuple[int, Var]] = []
     axis = 0
     with undone_on_error(x.block.program):
@@ -64,16 +65,16 @@ def subscript(x: Var, key: Index | tuple[Index, ...]) -> Var:
 
 
 def _row_of(numbers: list[object]) -> Var:
-    """Numbers of places as a variable. Raises ArgumentError for a list of anything else."""
+    """Return a list of indices as a variable. Raises ArgumentError for other elements."""
     for number in numbers:
         if isinstance(number, bool) or not hasattr(number, "__index__"):
-            raise ArgumentError(f"x[...]: a list is of numbers of places, not of {describe_value(number)}", location=here())
+            raise ArgumentError(f"x[...]: a list must contain integers, not {describe_value(number)}", location=here())
     places = [full(shape=(1,), value=float(operator.index(number)), dtype=DType.INT64) for number in numbers]  # type: ignore[arg-type]
     return concat(places) if places else full(shape=(0,), value=0.0, dtype=DType.INT64)
 
 
 def _axes_of(item: object) -> int:
-    """How many axes of what is indexed an item stands for. Raises ArgumentError for what is none."""
+    """Return how many axes an item indexes. Raises ArgumentError for an invalid item."""
     if item is None or item is Ellipsis:
         return 0
     if isinstance(item, Var) and (item.dtype is DType.BOOL or item.dtype.is_integer):
@@ -88,7 +89,7 @@ def _axes_of(item: object) -> int:
 
 
 def _columns(item: Var) -> list[Var]:
-    """The indices that a variable stands for: itself, or of bools the places that are true, axis by axis."""
+    """Return the index variables of an item: itself, or for bools the true positions, axis by axis."""
     if item.dtype is not DType.BOOL:
         return [item if item.dtype is DType.INT64 else cast(item, dtype="int64")]
     places, rank = nonzero(item), len(known_shape(item, "x[...]"))
@@ -102,7 +103,7 @@ def _last_axis(x: Var, count: int) -> list[Var]:
 def _element(x: Var, axis: int, number: int) -> Var:
     size = known_shape(x, "x[...]")[axis]
     if isinstance(size, int) and not -size <= number < size:
-        raise ShapeError(f"x[...]: {number} is no place along an axis of the size {size}", location=here(), given=[x.describe()])
+        raise ShapeError(f"x[...]: index {number} is out of range for an axis of the size {size}", location=here(), given=[x.describe()])
     return squeeze(slice_(x, axis=axis, start=number, stop=number + 1 or None), axis)
 
 
@@ -110,10 +111,12 @@ def _part(x: Var, axis: int, part: slice) -> Var:
     size = known_shape(x, "x[...]")[axis]
     for bound in (part.start, part.stop, part.step):
         if not (bound is None or hasattr(bound, "__index__")):
-            raise ArgumentError(f"x[...]: a slice is of numbers, not of {describe_value(bound)}; see ol.op.narrow", location=here())
+            raise ArgumentError(
+                f"x[...]: the bounds of a slice must be integers, not {describe_value(bound)}; see ol.op.narrow", location=here()
+            )
     start, stop, step = (None if bound is None else operator.index(bound) for bound in (part.start, part.stop, part.step))
     if step == 0:
-        raise ArgumentError("x[...]: the step of a slice is 0", location=here(), given=[x.describe()])
+        raise ArgumentError("x[...]: the step of a slice must not be 0", location=here(), given=[x.describe()])
     if isinstance(size, str):
         return part_along(x, axis, start, stop, step or 1)
     places = range(*part.indices(size))
@@ -128,14 +131,14 @@ def _part(x: Var, axis: int, part: slice) -> Var:
 
 
 def gather_nd(x: Var, indices: Var, *, batch: int = 0) -> Var:
-    """Elements by rows of indices, int64[*b i k], where the ``k`` numbers of a row are places along the axes behind ``batch`` ones.
+    """Elements by rows of indices, int64[*b i k]: ``y[b, i] = x[b, *indices[b, i]]``.
 
-    The leading ``batch`` axes of both are the same; ``y[b, i] = x[b, *indices[b, i]]``. Raises ShapeError.
+    Both have the same ``batch`` leading axes; the ``k`` numbers of a row are indices along the axes after them. Raises ShapeError.
     """
     shape, rows = known_shape(x, "gather_nd"), known_shape(indices, "gather_nd")
     count = _require_columns(rows, len(shape) - batch, indices)
     if not 0 <= batch < len(rows):
-        raise ShapeError(f"gather_nd: batch is {batch}, where indices have {len(rows)} axes", location=here(), given=[indices.describe()])
+        raise ShapeError(f"gather_nd: batch is {batch}, but indices have {len(rows)} axes", location=here(), given=[indices.describe()])
     with undone_on_error(x.block.program):
         width = len(rows) - 1
         own = [unsqueeze(arange([x], stop=(shape[axis],)), *(at for at in range(width) if at != axis)) for axis in range(batch)]
@@ -143,15 +146,15 @@ def gather_nd(x: Var, indices: Var, *, batch: int = 0) -> Var:
 
 
 def scatter_nd(x: Var, indices: Var, values: Var, *, accumulate: bool = False) -> Var:
-    """``x`` with ``values`` put in the places that rows of numbers name, or added to them; see `gather_nd`."""
+    """``x`` with ``values`` written to the positions given by rows of indices, or added to them; see `gather_nd`."""
     count = _require_columns(known_shape(indices, "scatter_nd"), len(known_shape(x, "scatter_nd")), indices)
     with undone_on_error(x.block.program):
         return index_put(x, values, _last_axis(indices, count), axes=tuple(range(count)), accumulate=accumulate)
 
 
 def _require_columns(shape, rank: int, indices: Var) -> int:
-    """How many numbers a row has. Raises ShapeError where that is not known, or more than there are axes."""
+    """Return how many numbers a row has. Raises ShapeError if it is unknown, or exceeds the number of axes."""
     require_axis(shape, -1, indices.name)
     if not isinstance(shape[-1], int) or not 1 <= shape[-1] <= rank:
-        raise ShapeError(f"rows of {shape[-1]} numbers do not name places along {rank} axes", location=here(), given=[indices.describe()])
+        raise ShapeError(f"rows of {shape[-1]} numbers do not index {rank} axes", location=here(), given=[indices.describe()])
     return shape[-1]

@@ -1,4 +1,4 @@
-"""Tensors joined: along the axes that have names, in blocks, and every element with every other."""
+"""Tensors joined: stacked, in blocks on a diagonal, and in all combinations."""
 
 from collections.abc import Sequence
 from itertools import combinations as combinations_of
@@ -24,56 +24,58 @@ __all__ = [
 
 @composition
 def atleast_1d(x: Var) -> Var:
-    """``x`` with an axis, if it has none."""
+    """``x`` with at least one axis."""
     return x if known_shape(x, "atleast_1d") else reshape(x, shape=(1,))
 
 
 @composition
 def atleast_2d(x: Var) -> Var:
-    """``x`` with two axes, the first put in front, if it has fewer."""
+    """``x`` with at least two axes; new ones are in front."""
     rank = len(known_shape(x, "atleast_2d"))
     return x if rank > 1 else unsqueeze(x, *range(2 - rank))
 
 
 @composition
 def atleast_3d(x: Var) -> Var:
-    """``x`` with three axes, if it has fewer: a row lies along the second, a matrix gets a last one."""
+    """``x`` with at least three axes: T[n] becomes T[1 n 1], T[n m] becomes T[n m 1]."""
     rank = len(known_shape(x, "atleast_3d"))
     return x if rank > 2 else unsqueeze(x, *((0, 1, 2), (0, 2), (2,))[rank])
 
 
 @composition
 def hstack(*xs: Var) -> Var:
-    """Tensors beside one another: joined along axis 1, those of one axis along that. They have at least one."""
+    """Concatenate tensors along axis 1, or along axis 0 if they have only one. A number becomes a row of one."""
     items = [atleast_1d(x) for x in xs]
     return concat(items, axis=0 if len(known_shape(items[0], "hstack")) == 1 else 1)
 
 
 @composition
 def vstack(*xs: Var) -> Var:
-    """Tensors below one another: joined along axis 0, those of one axis as rows."""
+    """Concatenate tensors along axis 0; those with one axis become rows."""
     return concat([atleast_2d(x) for x in xs], axis=0)
 
 
 @composition
 def dstack(*xs: Var) -> Var:
-    """Tensors behind one another: joined along axis 2, with three axes at least, as `atleast_3d` has them."""
+    """Concatenate tensors along axis 2, each with at least three axes as in `atleast_3d`."""
     return concat([atleast_3d(x) for x in xs], axis=2)
 
 
 @composition
 def column_stack(*xs: Var) -> Var:
-    """Tensors beside one another, those of one axis as columns."""
+    """Concatenate tensors along axis 1; those with one axis become columns."""
     return concat([x if len(known_shape(x, "column_stack")) > 1 else reshape(x, shape=(-1, 1)) for x in xs], axis=1)
 
 
 @composition
 def block_diag(*xs: Var) -> Var:
-    """Matrices along a diagonal, zeros beside them. Rows and numbers count as matrices of one row; sizes must be known."""
+    """Matrices on the diagonal of a matrix, zeros elsewhere. Rows and numbers count as matrices of one row; sizes must be known."""
     items = [atleast_2d(x) for x in xs]
     widths = [known_shape(x, "block_diag") for x in items]
     if any(len(each) != 2 or isinstance(each[1], str) for each in widths):
-        raise ShapeError("block_diag: each is a matrix with a known number of columns", location=here(), given=[x.describe() for x in xs])
+        raise ShapeError(
+            "block_diag: each input must be a matrix with a known number of columns", location=here(), given=[x.describe() for x in xs]
+        )
     counts = [int(each[1]) for each in widths]
     rows = []
     for number, item in enumerate(items):
@@ -94,16 +96,16 @@ def _common_shape(xs: Sequence[Var], what: str) -> Shape:
 
 @composition
 def broadcast_tensors(*xs: Var) -> list[Var]:
-    """Each repeated to the shape that all broadcast to. Raises ShapeError."""
+    """Broadcast all variables to one shape. Raises ShapeError."""
     shape = _common_shape(xs, "broadcast_tensors")
     return [x if x.shape == shape else broadcast_to(x, list(xs), shape=shape) for x in xs]
 
 
 @composition
 def meshgrid(*xs: Var, indexing: str = "ij") -> list[Var]:
-    """The coordinates of a grid: the elements of each along an axis of its own, repeated along the others. Numbers count as rows of one.
+    """The coordinates of a grid: each input along an axis of its own, broadcast along the others. A number counts as a row of one.
 
-    With ``indexing="xy"`` the first two axes are exchanged, as those of an image are.
+    With ``indexing="xy"`` the first two axes are swapped, as for images.
     """
     if indexing not in ("ij", "xy"):
         raise ArgumentError(
@@ -111,7 +113,7 @@ def meshgrid(*xs: Var, indexing: str = "ij") -> list[Var]:
         )
     items = [atleast_1d(x) for x in xs]
     if any(len(known_shape(item, "meshgrid")) > 1 for item in items):
-        raise ShapeError("meshgrid: each has one axis at most", location=here(), given=[x.describe() for x in xs])
+        raise ShapeError("meshgrid: each input must have at most one axis", location=here(), given=[x.describe() for x in xs])
     count = len(items)
     places = [1, 0, *range(2, count)] if indexing == "xy" and count > 1 else list(range(count))
     return broadcast_tensors(
@@ -121,18 +123,18 @@ def meshgrid(*xs: Var, indexing: str = "ij") -> list[Var]:
 
 @composition
 def cartesian_prod(*xs: Var) -> Var:
-    """Every choice of an element of each, one a row: T[m k] of ``k`` tensors of one axis; a single one is itself."""
+    """All combinations of one element of each input, as rows: T[m k] from ``k`` tensors of one axis. A single one is returned as it is."""
     if any(len(known_shape(x, "cartesian_prod")) != 1 for x in xs):
-        raise ShapeError("cartesian_prod: each has one axis", location=here(), given=[x.describe() for x in xs])
+        raise ShapeError("cartesian_prod: each input must have one axis", location=here(), given=[x.describe() for x in xs])
     return xs[0] if len(xs) == 1 else stack([reshape(each, shape=(-1,)) for each in meshgrid(*xs)], axis=1)
 
 
 @composition
 def combinations(x: Var, *, r: int = 2, with_replacement: bool = False) -> Var:
-    """Every choice of ``r`` elements of ``x``, T[n], in their order, one a row; with replacement one more than once. n is known."""
+    """All combinations of ``r`` elements of ``x``, T[n], in order, as rows. ``with_replacement`` repeats elements. n must be known."""
     shape = known_shape(x, "combinations")
     if len(shape) != 1 or isinstance(shape[0], str) or r < 0:
-        raise ShapeError(f"combinations of {r} are of one axis whose size is known", location=here(), given=[x.describe()])
+        raise ShapeError(f"combinations of {r} need one axis of known size", location=here(), given=[x.describe()])
     choose = combinations_with_replacement if with_replacement else combinations_of
     rows = list(choose(range(int(shape[0])), r))
     if not rows or not r:

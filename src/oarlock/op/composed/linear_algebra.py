@@ -1,4 +1,4 @@
-"""Linear algebra as `torch.linalg` has it, of operators on stacks of matrices: systems, powers, norms, singular values and eigenvalues."""
+"""Linear algebra on stacks of matrices, named as in `torch.linalg`: systems, powers, norms, singular values and eigenvalues."""
 
 import math
 
@@ -36,18 +36,18 @@ __all__ = [
 
 
 def _matrices(x: Var, what: str) -> Shape:
-    """The shape of a stack of matrices. Raises ShapeError."""
+    """Return the shape of a stack of matrices. Raises ShapeError."""
     shape = known_shape(require_type(x, what), what)
     if len(shape) < 2:
-        raise ShapeError(f'{what}: "{x.name}" is no matrix, nor a stack of them', location=here(), given=[x.describe()])
+        raise ShapeError(f'{what}: "{x.name}" is not a matrix or a stack of matrices', location=here(), given=[x.describe()])
     return shape
 
 
 def solve(a: Var, b: Var, *, left: bool = True) -> Var:
-    """The ``x`` of ``a x = b``, or of ``x a = b`` without `left`: float[...b m m], with float[...b m k], or a vector, float[m].
+    """The solution ``x`` of ``a x = b``, or of ``x a = b`` if not `left`: float[...b m m], with float[...b m k], or a vector, float[m].
 
-    What is in front of the matrices broadcasts; so may be vectors in b, float[...b m], where a is a stack of as many matrices. A matrix
-    without an inverse makes the run fail. Raises ShapeError.
+    Leading axes are broadcast. If ``a`` is a stack of matrices, ``b`` may be a stack of as many vectors, float[...b m]. A singular matrix
+    raises KernelError when the program runs. Raises ShapeError.
     """
     with undone_on_error(require_type(a, "solve: a").block.program):
         front, of_b = _matrices(a, "solve: a")[:-2], known_shape(require_type(b, "solve: b"), "solve: b")
@@ -60,9 +60,9 @@ def solve(a: Var, b: Var, *, left: bool = True) -> Var:
 
 
 def solve_triangular(a: Var, b: Var, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Var:
-    """The ``x`` of ``a x = b``, or of ``x a = b`` without `left`, where only a triangle of ``a`` counts: float[...b m m], float[...b m k].
+    """The solution ``x`` of ``a x = b``, or of ``x a = b`` if not `left`, for a triangular ``a``: float[...b m m], float[...b m k].
 
-    What is in front of the matrices broadcasts. The rest is as for `solve_triangular_columns`.
+    Leading axes are broadcast. For the rest see `solve_triangular_columns`.
     """
     with undone_on_error(require_type(a, "solve_triangular: a").block.program):
         _matrices(a, "solve_triangular: a")
@@ -74,7 +74,7 @@ def solve_triangular(a: Var, b: Var, *, upper: bool, left: bool = True, unitrian
 
 
 def cholesky_solve(b: Var, y: Var, *, upper: bool = False) -> Var:
-    """The ``x`` of ``y y' x = b`` for the lower triangular ``y`` of `cholesky`, or of ``y' y x = b`` where it is `upper`."""
+    """The solution ``x`` of ``y y' x = b`` for a lower triangular ``y`` from `cholesky`, or of ``y' y x = b`` for an `upper` one."""
     with undone_on_error(require_type(b, "cholesky_solve: b").block.program):
         _matrices(y, "cholesky_solve: y")
         lower = adjoint(y) if upper else y
@@ -82,7 +82,7 @@ def cholesky_solve(b: Var, y: Var, *, upper: bool = False) -> Var:
 
 
 def lstsq(a: Var, b: Var, *, relative: float | None = None) -> Var:
-    """The ``x`` with the least ``|a x - b|``, and of several the shortest: ``pinv(a) b``, float[...b m n], float[...b m k]."""
+    """The least-squares solution of ``a x = b``, the shortest if there are several: ``pinv(a) b``, float[...b m n], float[...b m k]."""
     with undone_on_error(require_type(a, "lstsq: a").block.program):
         _matrices(a, "lstsq: a")
         _matrices(b, "lstsq: b")
@@ -90,11 +90,11 @@ def lstsq(a: Var, b: Var, *, relative: float | None = None) -> Var:
 
 
 def matrix_power(x: Var, exponent: int) -> Var:
-    """Each matrix multiplied with itself, by squares; its inverse where the exponent is negative, the unit matrix where it is 0."""
+    """Each matrix to an integer power, by repeated squaring; of its inverse if the exponent is negative, the identity if it is 0."""
     with undone_on_error(require_type(x, "matrix_power: x").block.program):
         shape = _matrices(x, "matrix_power: x")
         if not isinstance(exponent, int) or isinstance(exponent, bool):
-            raise ArgumentError(f"matrix_power: exponent is a whole number, not {exponent!r:.60}", location=here())
+            raise ArgumentError(f"matrix_power: exponent must be an integer, not {exponent!r:.60}", location=here())
         if exponent == 0:
             return broadcast_to(eye(x, rows=shape[-1], dtype=x.dtype), [x], shape=shape)
         square, left, found = x if exponent > 0 else inverse(x), abs(exponent), None
@@ -108,12 +108,12 @@ def matrix_power(x: Var, exponent: int) -> Var:
 
 
 def svdvals(x: Var) -> Var:
-    """The singular values of each matrix, falling. Their gradient is there where they are equal, too."""
+    """The singular values of each matrix, descending. They have a gradient even if some are equal."""
     return svd(x)[1]
 
 
 def eigvalsh(x: Var) -> Var:
-    """The eigenvalues of the symmetric part of each matrix, rising. Their gradient is there where they are equal, too."""
+    """The eigenvalues of the symmetric part of each matrix, ascending. They have a gradient even if some are equal."""
     return eigh(x)[0]
 
 
@@ -125,14 +125,14 @@ def nuclear_norm(x: Var, *, axes: tuple[int, int] = (-2, -1), keepdim: bool = Fa
 def matrix_norm(x: Var, *, order: float | str = "fro", axes: tuple[int, int] = (-2, -1), keepdim: bool = False) -> Var:
     """A norm of each matrix along two axes, rows and columns.
 
-    "fro", the root of the sum of squares; "nuc", the sum of singular values; 2, the largest of them, -2, the smallest; 1, the largest sum
-    of sizes in a column, infinity in a row; -1 and minus infinity, the smallest. Raises ArgumentError for another.
+    "fro" is the square root of the sum of squares, "nuc" the sum of singular values, 2 and -2 the largest and smallest of these; 1 and -1
+    the largest and smallest sum of magnitudes in a column, infinity and minus infinity in a row. Raises ArgumentError for another order.
     """
     with undone_on_error(require_type(x, "matrix_norm: x").block.program):
         shape = _matrices(x, "matrix_norm: x")
         rows, columns = (require_axis(shape, axis) for axis in axes)
         if rows == columns:
-            raise ArgumentError(f"matrix_norm: axes {axes} are one and the same", location=here(), given=[x.describe()])
+            raise ArgumentError(f"matrix_norm: axes {axes} are the same", location=here(), given=[x.describe()])
         if order == "fro":
             return vector_norm(x, axis=(rows, columns), keepdim=keepdim)
         if order in (1, -1, math.inf, -math.inf):

@@ -1,4 +1,4 @@
-"""Local response normalization: each channel by the squares of those beside it."""
+"""Local response normalization: each channel normalized by the squares of neighbouring channels."""
 
 from oarlock.errors import ShapeError
 from oarlock.ir.location import here
@@ -18,14 +18,14 @@ __all__ = ["local_response_norm"]
 
 
 def local_response_norm(x: Var, size: int, *, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Var:
-    """``x / (k + alpha m)**beta`` with ``m`` the mean of the squares of ``size`` channels around each, zeros beyond: float[n c ...s].
+    """``x / (k + alpha m)**beta``, with ``m`` the mean square of ``size`` neighbouring channels, zeros beyond: float[n c ...s].
 
     Krizhevsky, Sutskever and Hinton, 2012. Raises ShapeError or ArgumentError.
     """
     x = require_type(x, "local_response_norm: x")
     rank = len(known_shape(x, "local_response_norm"))
     if rank < 2:
-        raise ShapeError(f"local_response_norm: x is float[n c ...s], not {x.type_text}", location=here(), given=[x.describe()])
+        raise ShapeError(f"local_response_norm: x must be float[n c ...s], not {x.type_text}", location=here(), given=[x.describe()])
     require_count("local_response_norm: size", size)
     with undone_on_error(x.block.program):
         rest = (0,) * (rank - 2)

@@ -1,4 +1,4 @@
-"""How the losses of examples become a cost: each for itself, their sum, or their mean."""
+"""Reduction of losses to their sum or mean, and checks of their arguments."""
 
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.location import here, warn_here
@@ -17,7 +17,7 @@ _REDUCTIONS = {"none": lambda loss: loss, "sum": reduce_sum, "mean": mean}
 
 
 def require_reduction(reduction: str, *others: str) -> str:
-    """`reduction`, if there is one of that name. Raises ArgumentError."""
+    """Return `reduction` if it is known. Raises ArgumentError."""
     known = (*_REDUCTIONS, *others)
     if reduction not in known:
         raise ArgumentError(
@@ -30,32 +30,32 @@ def require_reduction(reduction: str, *others: str) -> str:
 
 
 def require_above(what: str, value: object, least: float = 0.0, *, or_equal: bool = False) -> float:
-    """`value` as a number above `least`, or at least that. Raises ArgumentError."""
+    """Return `value` as a number above `least`, or equal to it if `or_equal`. Raises ArgumentError."""
     number = as_python(value)
     if not isinstance(number, int | float) or not (number > least or (or_equal and number == least)):
-        raise ArgumentError(f"{what} is {value!r:.60}, where it is {'at least' if or_equal else 'above'} {least:g}", location=here())
+        raise ArgumentError(f"{what} must be {'at least' if or_equal else 'above'} {least:g}, not {value!r:.60}", location=here())
     return float(number)
 
 
 def require_one_shape(what: str, x: Var, target: Var) -> Var:
-    """Return ``target``, required to have the shape of ``x``: broadcast, each element would be compared with another one's.
+    """Return ``target``, which must have the shape of ``x``: broadcasting would compare unrelated elements.
 
-    Sizes that only the run knows are compared there. Raises ShapeError if the shapes are known to differ.
+    Unknown sizes are compared when the program runs. Raises ShapeError if the shapes are known to differ.
     """
     if not isinstance(target, Var) or same_shape(x, target):
         return target
     if not _may_agree(x, target):
         raise ShapeError(
-            f"{what}: the target is {target.type_text}, where x is {x.type_text}; they have one shape",
+            f"{what}: the target is {target.type_text}, but x is {x.type_text}; their shapes must be equal",
             location=here(),
             given=[x.describe(), target.describe()],
-            hint="ol.op.unsqueeze(x, 1) adds an axis, ol.op.squeeze(x, axis=1) takes it off" if x.ndim != target.ndim else None,
+            hint="use ol.op.unsqueeze(x, 1) to add an axis, or ol.op.squeeze(x, axis=1) to remove it" if x.ndim != target.ndim else None,
         )
     return match_shape(target, x)
 
 
 def warn_of_broadcast(what: str, x: object, y: object) -> None:
-    """Warn where two variables that are compared have other shapes, as [n, 1] and [n], of which each is compared with all others."""
+    """Warn if compared variables have different shapes, such as [n, 1] and [n], which compare each element with all others."""
     if isinstance(x, Var) and isinstance(y, Var) and x.ndim and y.ndim and _differ(x, y):
         warn_here(f'{what}: "{x.name}" is {x.type_text} and "{y.name}" {y.type_text}, so that they are broadcast')
 
@@ -68,7 +68,7 @@ def _may_agree(x: Var, y: Var) -> bool:
 
 
 def _differ(x: Var, y: Var) -> bool:
-    """Whether the shapes of two variables are known to differ."""
+    """Return whether the shapes of two variables are known to differ."""
     if x.shape is None or y.shape is None:
         return False
     known = [(one, other) for one, other in zip(x.shape, y.shape, strict=False) if isinstance(one, int) and isinstance(other, int)]
@@ -76,11 +76,13 @@ def _differ(x: Var, y: Var) -> bool:
 
 
 def writing_loss(name: str, x: Var, reduction: str, *others: str):
-    """A `with` that takes back what it wrote where something fails. Raises ArgumentError for what is no reduction, or no variable."""
+    """Return a context that removes appended ops on an error. Raises ArgumentError for an unknown reduction or a
+    value that is no variable.
+    """
     require_reduction(reduction, *others)
     return undone_on_error(require_type(x, f"{name}: x").block.program)
 
 
 def reduced(loss: Var, reduction: str) -> Var:
-    """Losses as they are, their sum or their mean."""
+    """Return the losses themselves, their sum or their mean."""
     return _REDUCTIONS[reduction](loss)

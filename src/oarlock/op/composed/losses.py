@@ -1,4 +1,4 @@
-"""Losses that are composed of operators, as PyTorch defines them: one number for each example, or these reduced."""
+"""Losses composed of operators, as defined by PyTorch: one number per example, or their sum or mean."""
 
 from oarlock.ir.var import Var
 from oarlock.op.choice import where
@@ -24,47 +24,49 @@ __all__ = [
 
 
 def mse_loss(x: Var, y: Var, *, reduction: str = "mean") -> Var:
-    """``(x - y)**2``, which broadcast."""
+    """The squared error, ``(x - y)**2``, with broadcasting."""
     with writing_loss("mse_loss", x, reduction):
         warn_of_broadcast("mse_loss", x, y)
         return reduced(square(subtract(x, y)), reduction)
 
 
 def l1_loss(x: Var, y: Var, *, reduction: str = "mean") -> Var:
-    """``|x - y|``, which broadcast; its gradient is 0 where they are equal."""
+    """The absolute error, ``|x - y|``, with broadcasting. The gradient of equal elements is 0."""
     with writing_loss("l1_loss", x, reduction):
         warn_of_broadcast("l1_loss", x, y)
         return reduced(abs_(subtract(x, y)), reduction)
 
 
 def huber_loss(x: Var, y: Var, *, reduction: str = "mean", delta: float = 1.0) -> Var:
-    """``(x - y)**2 / 2`` up to a difference of ``delta``, then ``delta (|x - y| - delta / 2)`` (Huber, 1964)."""
+    """Huber loss: ``(x - y)**2 / 2`` up to a difference of ``delta``, then ``delta (|x - y| - delta / 2)`` (Huber, 1964)."""
     delta = require_above("huber_loss: delta", delta)
     with writing_loss("huber_loss", x, reduction):
         warn_of_broadcast("huber_loss", x, y)
-        return reduced(_bent(abs_(subtract(x, y)), delta), reduction)
+        return reduced(_huber(abs_(subtract(x, y)), delta), reduction)
 
 
-def _bent(size: Var, bound: float) -> Var:
-    """``size**2 / 2`` up to a bound, then ``bound (size - bound / 2)``, whose slope is the bound even at infinity."""
+def _huber(size: Var, bound: float) -> Var:
+    """Return ``size**2 / 2`` up to a bound, then ``bound (size - bound / 2)``, whose slope is the bound even at infinity."""
     held = clip(size, upper=constant_like(bound, size))
     return multiply(held, subtract(size, multiply(held, constant_like(0.5, size))))
 
 
 def smooth_l1_loss(x: Var, y: Var, *, reduction: str = "mean", beta: float = 1.0) -> Var:
-    """``(x - y)**2 / (2 beta)`` up to a difference of ``beta``, then ``|x - y| - beta / 2`` (Girshick, 2015); `l1_loss` where that is 0."""
+    """``(x - y)**2 / (2 beta)`` up to a difference of ``beta``, then ``|x - y| - beta / 2`` (Girshick, 2015);
+    `l1_loss` if ``beta`` is 0.
+    """
     beta = require_above("smooth_l1_loss: beta", beta, or_equal=True)
     if beta == 0.0:
         return l1_loss(x, y, reduction=reduction)
     with writing_loss("smooth_l1_loss", x, reduction):
         warn_of_broadcast("smooth_l1_loss", x, y)
-        return reduced(multiply(_bent(abs_(subtract(x, y)), beta), constant_like(1.0 / beta, x)), reduction)
+        return reduced(multiply(_huber(abs_(subtract(x, y)), beta), constant_like(1.0 / beta, x)), reduction)
 
 
 def kl_div(x: Var, target: Var, *, reduction: str = "mean", log_target: bool = False) -> Var:
-    """``target (log(target) - x)``, the divergence from ``x``, logarithms of probabilities; `batchmean` divides the sum by the rows.
+    """Kullback-Leibler divergence, ``target (log(target) - x)``, with log probabilities ``x``; "batchmean" divides the sum by the rows.
 
-    With `log_target` the target is logarithms too.
+    With `log_target`, the target is log probabilities, too.
     """
     with writing_loss("kl_div", x, reduction, "batchmean"):
         if log_target:
@@ -80,7 +82,7 @@ def kl_div(x: Var, target: Var, *, reduction: str = "mean", log_target: bool = F
 
 
 def binary_cross_entropy(p: Var, target: Var, weight: Var | None = None, *, reduction: str = "mean") -> Var:
-    """The `log_loss` of probabilities against targets from 0 to 1, each times its weight, which broadcasts."""
+    """Binary cross entropy of probabilities and targets from 0 to 1, as in `log_loss`, times a weight, which is broadcast."""
     with writing_loss("binary_cross_entropy", p, reduction):
         loss = log_loss(p, target)
         return reduced(loss if weight is None else multiply(loss, weight), reduction)
@@ -89,7 +91,10 @@ def binary_cross_entropy(p: Var, target: Var, weight: Var | None = None, *, redu
 def binary_cross_entropy_with_logits(
     x: Var, target: Var, weight: Var | None = None, positive_weight: Var | None = None, *, reduction: str = "mean"
 ) -> Var:
-    """The same of the sigmoid of ``x``, computed stably. What is lost at targets of 1 counts `positive_weight` times, which broadcasts."""
+    """Binary cross entropy between ``sigmoid(x)`` and ``target``, computed stably.
+
+    The loss of positive targets is multiplied by ``positive_weight``; it and ``weight`` are broadcast.
+    """
     with writing_loss("binary_cross_entropy_with_logits", x, reduction):
         target = require_one_shape("binary_cross_entropy_with_logits", x, target)
         one = constant_like(1.0, x)

@@ -1,4 +1,4 @@
-"""Losses that ask for a margin: a score, a distance or an order that is right by enough costs nothing, as PyTorch and Keras define them."""
+"""Losses with a margin, as in PyTorch and Keras: a score, a distance or an order that is right by the margin costs nothing."""
 
 from collections.abc import Callable
 from functools import partial
@@ -45,13 +45,13 @@ _NO_CLASS = -(2**63)  # so that no label is ignored
 
 
 def _signs(target: Var, x: Var) -> Var:
-    """A target of 1 and -1 in the dtype of what it is multiplied with."""
+    """Return a target of 1 and -1 in the dtype of ``x``."""
     target = require_type(target, "the target")
     return target if target.dtype is x.dtype else cast(target, dtype=x.dtype)
 
 
 def _above(x: Var, margin: float) -> Var:
-    """``max(0, margin + x)``, with the gradient of both sides at 0, as PyTorch has it."""
+    """Return ``max(0, margin + x)``, with a gradient of 1 at 0, as in PyTorch."""
     return clip(add(x, margin), 0.0)
 
 
@@ -76,34 +76,34 @@ def soft_margin_loss(x: Var, target: Var, *, reduction: str = "mean") -> Var:
         return reduced(neg(log_sigmoid(multiply(_signs(target, x), x))), reduction)
 
 
-# Pairs that are alike, or in order
+# Pairs: similar or not, or ordered
 
 
 def hinge_embedding_loss(x: Var, target: Var, *, margin: float = 1.0, reduction: str = "mean") -> Var:
-    """A distance ``x`` where the target is 1, ``max(0, margin - x)`` where it is -1 (Hadsell, Chopra and LeCun, 2006)."""
+    """The distance ``x`` if the target is 1, ``max(0, margin - x)`` if it is -1 (Hadsell, Chopra and LeCun, 2006)."""
     with writing_loss("hinge_embedding_loss", x, reduction):
         far = where(not_equal(target, 1), _above(neg(x), margin), 0.0)
         return reduced(add(where(not_equal(target, -1), x, 0.0), far), reduction)
 
 
 def margin_ranking_loss(x: Var, y: Var, target: Var, *, margin: float = 0.0, reduction: str = "mean") -> Var:
-    """``max(0, margin - target (x - y))``: with a target of 1 ``x`` should rank higher, with one of -1 ``y``."""
+    """``max(0, margin - target (x - y))``: ``x`` should rank higher if the target is 1, ``y`` if it is -1."""
     with writing_loss("margin_ranking_loss", x, reduction):
         return reduced(_above(neg(multiply(_signs(target, x), subtract(x, y))), margin), reduction)
 
 
 def cosine_embedding_loss(x: Var, y: Var, target: Var, *, margin: float = 0.0, reduction: str = "mean") -> Var:
-    """One minus the cosine of rows that are alike, target 1; ``max(0, cosine - margin)`` of others, target -1.
+    """``1 - cosine`` for similar rows, target 1; ``max(0, cosine - margin)`` for others, target -1.
 
-    float[n d], float[n d] and a target [n], or two vectors and a scalar. To each squared length 1e-12 is added.
+    float[n d], float[n d] and a target [n], or two vectors and a scalar. 1e-12 is added to each squared length.
     """
     with writing_loss("cosine_embedding_loss", x, reduction):
         along = reduce_sum(multiply(x, y), axis=-1)
         lengths = (add(reduce_sum(square(each), axis=-1), 1e-12) for each in (x, y))
         cosine = divide(along, sqrt(multiply(*lengths)))
-        alike = where(equal(target, 1), add(neg(cosine), 1.0), 0.0)
+        similar = where(equal(target, 1), add(neg(cosine), 1.0), 0.0)
         other = where(equal(target, -1), _above(cosine, -margin), 0.0)
-        return reduced(add(alike, other), reduction)
+        return reduced(add(similar, other), reduction)
 
 
 # Triplets
@@ -120,7 +120,7 @@ def triplet_margin_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Var:
-    """`triplet_margin_with_distance_loss` by the `pairwise_distance` of that order and epsilon: float[*b d] three times."""
+    """`triplet_margin_with_distance_loss` with the `pairwise_distance` of the given order and epsilon: float[*b d] three times."""
     distance = partial(pairwise_distance, order=order, epsilon=epsilon)
     return triplet_margin_with_distance_loss(anchor, positive, negative, distance=distance, margin=margin, swap=swap, reduction=reduction)
 
@@ -137,7 +137,7 @@ def triplet_margin_with_distance_loss(
 ) -> Var:
     """``max(0, margin + distance(anchor, positive) - distance(anchor, negative))`` (Schroff, Kalenichenko and Philbin, 2015).
 
-    With ``swap`` the negative counts as near as it is to the anchor or to the positive, whichever is less (Balntas et al., 2016).
+    With ``swap``, the distance of the negative is the smaller of those to the anchor and to the positive (Balntas et al., 2016).
     """
     with writing_loss("triplet_margin_loss", anchor, reduction):
         near, far = distance(anchor, positive), distance(anchor, negative)
@@ -152,9 +152,9 @@ def triplet_margin_with_distance_loss(
 def multi_margin_loss(
     x: Var, label: Var, weight: Var | None = None, *, order: int = 1, margin: float = 1.0, reduction: str = "mean"
 ) -> Var:
-    """The mean over the classes of ``max(0, margin - x[label] + x[i])**order``, the label's own left out: float[*b k], int64[*b].
+    """The sum over the other classes of ``max(0, margin - x[label] + x[i])**order``, divided by the number of classes.
 
-    Each row counts as much as the ``weight``, float[k], of its class (Crammer and Singer, 2001).
+    float[*b k], int64[*b]. Each row is weighted by the ``weight``, float[k], of its class (Crammer and Singer, 2001).
     """
     with writing_loss("multi_margin_loss", x, reduction):
         short = relu(add(add(x, unsqueeze(negative_log_likelihood(x, label, ignore_index=_NO_CLASS), -1)), margin))
@@ -166,9 +166,9 @@ def multi_margin_loss(
 
 
 def multilabel_margin_loss(x: Var, label: Var, *, reduction: str = "mean") -> Var:
-    """How far each class that is no label comes within 1 of each that is, by the number of classes: float[*b k], int64[*b k].
+    """The sum of ``max(0, 1 - x[label] + x[i])`` over all labels and all other classes i, divided by the number of classes.
 
-    A row of labels ends at its first negative number. Raises KernelError where the run finds a label that is no class.
+    float[*b k], int64[*b k]. A row of labels ends at its first negative number. A label that is not a class raises KernelError.
     """
     with writing_loss("multilabel_margin_loss", x, reduction):
         classes = arange([x], stop=(_classes(x, "multilabel_margin_loss")[-1],))
@@ -182,7 +182,7 @@ def multilabel_margin_loss(x: Var, label: Var, *, reduction: str = "mean") -> Va
 
 
 def multilabel_soft_margin_loss(x: Var, target: Var, weight: Var | None = None, *, reduction: str = "mean") -> Var:
-    """The mean over the classes of the binary cross entropy of the sigmoid, each times the ``weight`` of its class: float[*b k] twice."""
+    """The mean over the classes of the binary cross entropy of ``sigmoid(x)``, times the ``weight`` of each class: float[*b k] twice."""
     with writing_loss("multilabel_soft_margin_loss", x, reduction):
         signed = _signs(target, x)
         loss = neg(add(multiply(signed, log_sigmoid(x)), multiply(add(neg(signed), 1.0), log_sigmoid(neg(x)))))
@@ -190,7 +190,7 @@ def multilabel_soft_margin_loss(x: Var, target: Var, weight: Var | None = None, 
 
 
 def _classes(x: Var, what: str) -> Shape:
-    """The shape of ``x``, which has an axis of classes. Raises ShapeError."""
+    """Return the shape of ``x``, which must have an axis of classes. Raises ShapeError."""
     shape = known_shape(x, what)
     if not shape:
         raise ShapeError(f'{what}: "{x.name}" has no axis of classes', location=here(), given=[x.describe()])

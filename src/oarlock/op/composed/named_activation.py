@@ -1,4 +1,4 @@
-"""An activation by its name, or by itself."""
+"""Activations by name, or as functions."""
 
 from collections.abc import Callable
 
@@ -36,11 +36,11 @@ _BY_NAME: dict[str, Callable[[Var], Var]] = {
     "softplus": softplus,
     "softsign": softsign,
 }
-"""The activations that layers know by name, each with the settings that it has by default."""
+"""The activations that layers know by name, with their default settings."""
 
 
 def require_activation(act: Activation | None) -> Activation | None:
-    """`act`, if there is an activation of that name, it can be called, or it is None. Raises ArgumentError."""
+    """Return `act` if it is a known name, a callable, or None. Raises ArgumentError."""
     if act is not None and not (act in _BY_NAME if isinstance(act, str) else callable(act)):
         raise ArgumentError(
             f"no activation is called {act!r:.60}",
@@ -52,6 +52,6 @@ def require_activation(act: Activation | None) -> Activation | None:
 
 
 def activate(x: Var, act: Activation | None) -> Var:
-    """`x` through the activation `act`; `x` itself where that is None. Raises ArgumentError."""
+    """Apply the activation `act` to `x`; return `x` itself if it is None. Raises ArgumentError."""
     act = require_activation(act)
     return x if act is None else _BY_NAME[act](x) if isinstance(act, str) else act(x)

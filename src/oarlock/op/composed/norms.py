@@ -1,4 +1,4 @@
-"""Lengths of vectors over axes, and standard deviations. Where one is 0, its gradient is 0, as PyTorch has it."""
+"""Vector norms and standard deviations over axes. At 0 their gradient is 0, as in PyTorch."""
 
 import math
 from collections.abc import Callable
@@ -24,8 +24,9 @@ Axes = int | tuple[int, ...] | None
 
 
 def vector_norm(x: Var, *, order: float = 2.0, axis: Axes = None, keepdim: bool = False) -> Var:
-    """``(sum |x|**order)**(1 / order)`` over one axis, several, or all; the largest ``|x|`` for an infinite order, the count of what is not
-    0 for order 0: a real number, of complex ones too. Raises what the operators raise.
+    """The norm ``(sum |x|**order)**(1 / order)`` over one axis, several, or all. It is a real number, for complex ones, too.
+
+    An infinite order gives the largest ``|x|``, order 0 the number of elements that are not 0. Raises the errors of the operators.
     """
     with undone_on_error(require_type(x, "vector_norm: x").block.program):
         x = abs_(x) if x.dtype.is_complex else x
@@ -46,25 +47,25 @@ def vector_norm(x: Var, *, order: float = 2.0, axis: Axes = None, keepdim: bool 
 
 
 def but_at_zero(x: Var, function: Callable[[Var], Var]) -> Var:
-    """``function`` of ``x``, which is 0 at 0 and steep there; its gradient at 0 is 0."""
+    """Return ``function(x)``, which is 0 and steep at 0, with a gradient of 0 there."""
     zero = constant_like(0.0, x)
     still = equal(x, zero)
     return where(still, zero, function(where(still, constant_like(1.0, x), x)))
 
 
 def as_dtype_of(x: Var, y: Var) -> Var:
-    """Real ``y`` beside ``x``: as complex numbers, where that is complex."""
+    """Return the real ``y``, as complex numbers if ``x`` is complex."""
     return cast(y, dtype=x.dtype) if x.dtype.is_complex else y
 
 
 def normalize(x: Var, *, order: float = 2.0, axis: Axes = 1, epsilon: float = 1e-12) -> Var:
-    """``x`` divided by its `vector_norm` over an axis or several, which counts as no less than ``epsilon``."""
+    """``x`` divided by its `vector_norm` over one axis or several, which is raised to at least ``epsilon``."""
     with undone_on_error(require_type(x, "normalize: x").block.program):
         norm = vector_norm(x, order=order, axis=axis, keepdim=True)
         return divide(x, as_dtype_of(x, clip(norm, constant_like(epsilon, norm))))
 
 
 def standard_deviation(x: Var, *, axis: Axes = None, keepdim: bool = False, correction: float = 1.0) -> Var:
-    """The square root of the `variance`, which takes what this takes."""
+    """The standard deviation: the square root of the `variance`, with the same arguments."""
     with undone_on_error(require_type(x, "standard_deviation: x").block.program):
         return but_at_zero(variance(x, axis=axis, keepdim=keepdim, correction=correction), sqrt)

@@ -1,6 +1,6 @@
-"""Elements taken, put, filled and combined at places along one axis, at places of all elements, or where a mask is true.
+"""Elements read, written, filled and combined at indices along an axis, at flat indices, or by a mask.
 
-Numbers are int64; a negative one counts from the end. What is no place is refused when the program runs.
+Indices are int64; negative ones count from the end. An index out of range raises KernelError when the program runs.
 """
 
 import math
@@ -35,36 +35,36 @@ __all__ = [
 
 
 def _along(x: Var, index: Var, axis: int, what: str) -> tuple[int, Var]:
-    """An axis from the front, and numbers in a row. Raises ShapeError."""
+    """Return an axis, counted from 0, and the indices as a row. Raises ShapeError."""
     shape, rows = known_shape(x, what), known_shape(index, what)
     try:
         at = require_axis(shape, axis)
     except ShapeError as error:
         raise ShapeError(f"{what}: {error.message}", location=here(), given=[x.describe(), index.describe()]) from None
     if len(rows) > 1:
-        raise ShapeError(f"{what}: numbers of places stand in a row", location=here(), given=[x.describe(), index.describe()])
+        raise ShapeError(f"{what}: indices must be a row", location=here(), given=[x.describe(), index.describe()])
     return at, index if rows else reshape(index, shape=(1,))
 
 
 def _filling(x: Var, index: Var, values: Var, axis: int, what: str) -> None:
-    """Raises ShapeError where values have not the shape of ``x`` with the places in the stead of the axis."""
+    """Raise ShapeError unless the values have the shape of ``x`` with the indices in place of the axis."""
     shape = known_shape(x, what)
     wanted = (*shape[:axis], known_shape(index, what)[0], *shape[axis + 1 :])
     if known_shape(values, what) != wanted:
         given = [x.describe(), index.describe(), values.describe()]
-        raise ShapeError(f"{what}: values are {list(values.shape or ())}, where {list(wanted)} is put", location=here(), given=given)
+        raise ShapeError(f"{what}: values are {list(values.shape or ())}, but must be {list(wanted)}", location=here(), given=given)
 
 
 @composition
 def index_select(x: Var, index: Var, *, axis: int) -> Var:
-    """The elements at places along ``axis``: ``y[i, j] = x[i, index[j]]``."""
+    """The elements at indices along ``axis``: ``y[i, j] = x[i, index[j]]``."""
     axis, index = _along(x, index, axis, "index_select")
     return take_at(x, [index], axes=(axis,))
 
 
 @composition
 def index_add(x: Var, index: Var, values: Var, *, axis: int, alpha: float = 1.0) -> Var:
-    """``x`` with ``alpha`` times ``values`` added at places along ``axis``, as often as a place is named."""
+    """``x`` with ``alpha`` times ``values`` added at indices along ``axis``; repeated indices add up."""
     axis, index = _along(x, index, axis, "index_add")
     _filling(x, index, values, axis, "index_add")
     weighed = values if alpha == 1.0 else multiply(values, constant_like(alpha, values))
@@ -73,7 +73,7 @@ def index_add(x: Var, index: Var, values: Var, *, axis: int, alpha: float = 1.0)
 
 @composition
 def index_copy(x: Var, index: Var, values: Var, *, axis: int) -> Var:
-    """``x`` with ``values`` put at places along ``axis``; of a place that is named twice, one of the values is left."""
+    """``x`` with ``values`` written at indices along ``axis``. If an index repeats, one of its values is kept."""
     axis, index = _along(x, index, axis, "index_copy")
     _filling(x, index, values, axis, "index_copy")
     return index_put(x, values, [index], axes=(axis,))
@@ -81,14 +81,14 @@ def index_copy(x: Var, index: Var, values: Var, *, axis: int) -> Var:
 
 @composition
 def index_fill(x: Var, index: Var, value: Var | float, *, axis: int) -> Var:
-    """``x`` with one ``value`` at places along ``axis``."""
+    """``x`` with ``value`` written at indices along ``axis``."""
     axis, index = _along(x, index, axis, "index_fill")
     shape = known_shape(x, "index_fill")
     number = value if isinstance(value, Var) else constant_like(value, x)
     if known_shape(number, "index_fill"):
-        raise ShapeError("index_fill: the value is one number", location=here(), given=[number.describe()])
+        raise ShapeError("index_fill: value must be one number", location=here(), given=[number.describe()])
     nothing = full_batch_size_like(x, axis=axis, shape=(), value=0.0)
-    marks = index_put(nothing, full(shape=(), value=1.0), [index], axes=(0,))  # a place that is named twice is filled once
+    marks = index_put(nothing, full(shape=(), value=1.0), [index], axes=(0,))  # a repeated index is filled once
     return where(greater(reshape(marks, shape=(shape[axis], *(1 for _ in shape[axis + 1 :]))), constant_like(0.0, marks)), number, x)
 
 
@@ -97,8 +97,10 @@ _REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 @composition
 def scatter_reduce(x: Var, index: Var, values: Var, *, axis: int, reduction: str, include_self: bool = True) -> Var:
-    """``x`` with ``values`` combined at places along ``axis``, each index in its own row: the sum, the product, the mean, the largest
-    or the smallest of all that is put at a place and, with ``include_self``, of what was there.
+    """``x`` with ``values`` combined at indices along ``axis``, with separate indices for each row.
+
+    ``reduction`` is "sum", "prod", "mean", "amax" or "amin" of all values with the same index and, with ``include_self``, of the element of
+    ``x``.
     """
     if reduction not in _REDUCTIONS:
         contract = f"one of {', '.join(_REDUCTIONS)}"
@@ -118,7 +120,7 @@ def scatter_reduce(x: Var, index: Var, values: Var, *, axis: int, reduction: str
 
 
 def _neutral(reduction: str, dtype: DType) -> float:
-    """The number that changes no result."""
+    """Return the neutral element of a reduction."""
     if reduction in ("sum", "mean", "prod"):
         return float(reduction == "prod")
     if dtype.is_floating:
@@ -129,29 +131,29 @@ def _neutral(reduction: str, dtype: DType) -> float:
 
 @composition
 def index_reduce(x: Var, index: Var, values: Var, *, axis: int, reduction: str, include_self: bool = True) -> Var:
-    """`scatter_reduce` where whole slices along ``axis`` are combined at places."""
+    """`scatter_reduce` of whole slices at indices along ``axis``."""
     axis, index = _along(x, index, axis, "index_reduce")
     _filling(x, index, values, axis, "index_reduce")
-    beside = [at for at in range(len(known_shape(x, "index_reduce"))) if at != axis]
-    numbers = broadcast_to(unsqueeze(index, *beside), [values], shape=known_shape(values, "index_reduce"))
+    others = [at for at in range(len(known_shape(x, "index_reduce"))) if at != axis]
+    numbers = broadcast_to(unsqueeze(index, *others), [values], shape=known_shape(values, "index_reduce"))
     return scatter_reduce(x, numbers, values, axis=axis, reduction=reduction, include_self=include_self)
 
 
 @composition
 def take(x: Var, index: Var) -> Var:
-    """The elements at places that count all of ``x`` from 0, in the shape of ``index``."""
+    """The elements at flat indices into ``x``, in the shape of ``index``."""
     return take_at(reshape(x, shape=(-1,)), [index], axes=(0,))
 
 
 @composition
 def put(x: Var, index: Var, values: Var, *, accumulate: bool = False) -> Var:
-    """``x`` with ``values`` put at places that count all of it from 0, or added to them."""
+    """``x`` with ``values`` written at flat indices, or added to them."""
     flat = index_put(reshape(x, shape=(-1,)), reshape_like(values, index), [index], axes=(0,), accumulate=accumulate)
     return reshape_like(flat, x)
 
 
 def _mask(x: Var, mask: Var, what: str) -> None:
-    """Raises ShapeError where a mask and ``x`` do not broadcast, ArgumentError where it is none."""
+    """Raise ShapeError if a mask and ``x`` do not broadcast, ArgumentError if it is not a mask."""
     mask = require_type(mask, f"{what}: mask")
     if mask.dtype is not DType.BOOL:
         raise ArgumentError(f"{what}: the mask must be bool, not {mask.dtype}", location=here(), given=[mask.describe()])
@@ -163,17 +165,17 @@ def _mask(x: Var, mask: Var, what: str) -> None:
 
 @composition
 def masked_fill(x: Var, mask: Var, value: Var | float) -> Var:
-    """``x`` with one ``value`` where the mask is true; the two broadcast."""
+    """``x`` with ``value`` at the true positions of a mask; the two are broadcast."""
     _mask(x, mask, "masked_fill")
     number = value if isinstance(value, Var) else constant_like(value, x)
     if known_shape(number, "masked_fill"):
-        raise ShapeError("masked_fill: the value is one number", location=here(), given=[number.describe()])
+        raise ShapeError("masked_fill: value must be one number", location=here(), given=[number.describe()])
     return where(mask, number, x)
 
 
 @composition
 def masked_select(x: Var, mask: Var) -> Var:
-    """The elements where the mask is true, in a row; the two broadcast. The run tells how many there are."""
+    """The elements at the true positions of a mask, as a row; the two are broadcast. Their number is known when the program runs."""
     mask = require_type(mask, "masked_select: mask")
     if mask.dtype is not DType.BOOL:
         raise ArgumentError(f"masked_select: the mask must be bool, not {mask.dtype}", location=here(), given=[mask.describe()])
@@ -184,14 +186,14 @@ def masked_select(x: Var, mask: Var) -> Var:
 
 @composition
 def masked_scatter(x: Var, mask: Var, values: Var) -> Var:
-    """``x`` with the elements of ``values``, in their order, in the places where the mask is true; the two broadcast.
+    """``x`` with the elements of ``values``, in order, at the true positions of a mask; the two are broadcast.
 
-    Where there are fewer values than places, the run fails.
+    Too few values raise KernelError.
     """
     _mask(x, mask, "masked_scatter")
     x, wide = broadcast_together(x, mask)
     flat = reshape(cast(wide, dtype="int64"), shape=(-1,))
-    number = subtract(cumsum(flat, axis=0), flat)  # of true places before each
+    number = subtract(cumsum(flat, axis=0), flat)  # true positions before each
     kept = multiply(number, flat)
     row = reshape(values, shape=(-1,))
     if row.shape == (0,):
@@ -201,5 +203,5 @@ def masked_scatter(x: Var, mask: Var, values: Var) -> Var:
 
 @composition
 def isin(x: Var, among: Var) -> Var:
-    """Where an element is one of those of ``among``: bool in the shape of ``x``. It compares each with each."""
+    """Whether each element occurs in ``among``: bool in the shape of ``x``. It compares every pair."""
     return any_(equal(unsqueeze(x, -1), reshape(among, shape=(-1,))), axis=-1)

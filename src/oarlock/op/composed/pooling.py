@@ -1,4 +1,4 @@
-"""Pooling that is composed of other pooling: with the places of the largest elements, back from these, and of powers."""
+"""Max pooling with indices, its inverse, and power-average pooling."""
 
 import math
 
@@ -30,10 +30,10 @@ _ADAPTIVE = {1: adaptive_max_pool1d, 2: adaptive_max_pool2d, 3: adaptive_max_poo
 
 
 def _axes(x: Var, what: str) -> int:
-    """How many axes there are behind the channels. Raises ShapeError where they are not one, two or three."""
+    """Return the number of axes after the channels. Raises ShapeError unless it is one, two or three."""
     axes = len(known_shape(x, what)) - 2
     if not 1 <= axes <= 3:
-        raise ShapeError(f"{what}: x has images, channels, and one axis, two or three", location=here(), given=[x.describe()])
+        raise ShapeError(f"{what}: x must have images, channels, and one to three axes", location=here(), given=[x.describe()])
     return axes
 
 
@@ -42,9 +42,9 @@ def max_pool_with_indices(
     x: Var, *, size: Numbers, stride: Numbers | None = None, padding: Numbers | None = None, dilation: Numbers | None = None,
     ceil_mode: bool = False,
 ) -> tuple[Var, Var]:  # fmt: skip
-    """The largest value in each window of each channel of float[n c ...s], and its place, int64, which counts the elements of ``s`` from 0.
+    """The largest value in each window of each channel of float[n c ...s], and its flat position in ``s``, int64.
 
-    Windows follow one another, unless a ``stride`` is given. Raises ShapeError.
+    ``stride`` defaults to the size of a window. Raises ShapeError.
     """
     axes = _axes(x, "max_pool_with_indices")
     y = _MAX[axes](x, size=size, stride=size if stride is None else stride, padding=padding or (0,) * axes,
@@ -54,22 +54,24 @@ def max_pool_with_indices(
 
 @composition
 def adaptive_max_pool_with_indices(x: Var, *, size: Numbers) -> tuple[Var, Var]:
-    """The largest value in each of ``size`` windows, as even as they can be, and its place, as `max_pool_with_indices` has it."""
+    """The largest value in each of ``size`` windows, as even as possible, and its flat position, as in `max_pool_with_indices`."""
     y = _ADAPTIVE[_axes(x, "adaptive_max_pool_with_indices")](x, size=size)
     return y, y.op.outputs["index"][0]
 
 
 @composition
 def max_unpool(x: Var, index: Var, *, size: Numbers) -> Var:
-    """Images of ``size`` with the values of ``x`` at the places ``index``, of its shape, and zeros elsewhere (Zeiler and Fergus, 2014).
+    """Images of ``size`` with the values of ``x`` at the flat positions ``index`` and zeros elsewhere (Zeiler and Fergus, 2014).
 
-    Of values for one place, one is left there. A place that is none is refused when the program runs.
+    If a position repeats, one of its values is kept. A position out of range raises KernelError.
     """
     axes = _axes(x, "max_unpool")
     if len(size) != axes or min(size) < 0:
-        raise ArgumentError(f"max_unpool: size has {axes} numbers, at least 0, not {tuple(size)}", location=here(), given=[x.describe()])
+        raise ArgumentError(
+            f"max_unpool: size must have {axes} numbers of at least 0, not {tuple(size)}", location=here(), given=[x.describe()]
+        )
     if index.shape != x.shape:
-        raise ShapeError("max_unpool: each value has a place", location=here(), given=[x.describe(), index.describe()])
+        raise ShapeError("max_unpool: index must have the shape of x", location=here(), given=[x.describe(), index.describe()])
     n, c, *sizes = known_shape(x, "max_unpool")
     row = (n, c, math.prod(size))
     count = 1
@@ -82,10 +84,10 @@ def max_unpool(x: Var, index: Var, *, size: Numbers) -> Var:
 
 @composition
 def lp_pool(x: Var, *, order: float, size: Numbers, stride: Numbers | None = None, ceil_mode: bool = False) -> Var:
-    """``(sum x**order)**(1 / order)`` over each window of each channel: the sum for order 1, near the largest for a large one."""
+    """``(sum x**order)**(1 / order)`` over each window of each channel: sum pooling for order 1, near max pooling for a large order."""
     axes = _axes(x, "lp_pool")
     if not order > 0.0:
-        raise ArgumentError(f"lp_pool: order is {order}, where it is above 0", location=here(), given=[x.describe()])
+        raise ArgumentError(f"lp_pool: order must be above 0, not {order}", location=here(), given=[x.describe()])
     means = _AVERAGE[axes](power(x, constant_like(order, x)), size=size, stride=size if stride is None else stride, ceil_mode=ceil_mode)
     total, root = multiply(means, constant_like(math.prod(size), x)), constant_like(1.0 / order, x)
     return but_at_zero(total, lambda value: power(value, root))

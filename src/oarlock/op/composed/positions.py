@@ -1,4 +1,4 @@
-"""Places of queries and keys in attention: columns turned by them, and biases of scores by how far apart two are."""
+"""Positions in attention: rotary position embedding, and biases of scores by distance."""
 
 import math
 
@@ -29,25 +29,27 @@ __all__ = ["alibi_bias", "relative_buckets", "relative_places", "rotary_position
 def rotary_positions(
     x: Var, *, heads: int = 1, base: float = 10_000.0, offset: "int | Var" = 0, columns: int | None = None, interleaved: bool = False
 ) -> Var:
-    """Each pair of columns turned by an angle that grows with the place: float[*b t heads*k] -> float[*b t heads*k] (Su et al., 2021).
+    """Rotary position embedding: pairs of columns rotated by angles that grow with the position (Su et al., 2021).
 
-    In each of `heads`, pair i of its first `columns`, all k where that is None, is turned by ``p / base**(2 i / columns)`` at place p: so
-    the product of a query and a key, both turned, tells only how far apart they are. A pair is columns i and i + columns / 2, as in Llama,
-    or with `interleaved` 2i and 2i + 1, as in the paper. The first row is place `offset`, a number or int64[], for what follows a cache.
-    Raises ShapeError or ArgumentError.
+    float[*b t heads*k] -> float[*b t heads*k]. In each of `heads`, pair i of its first `columns` (default: all k) is rotated by
+    ``p / base**(2 i / columns)`` at position p, so that the product of a rotated query and key depends only on their distance. A pair is
+    columns i and i + columns / 2, as in Llama, or with `interleaved` 2i and 2i + 1, as in the paper. The first row has the position
+    `offset`, a number or int64[], for decoding with a cache. Raises ShapeError or ArgumentError.
     """
     x = require_type(x, "rotary_positions: x")
     *front, rows, width = known_shape(x, "rotary_positions") if len(x.shape or ()) > 1 else (None, None)
     if rows is None or not isinstance(width, int):
-        raise ShapeError(f"rotary_positions: x is float[*b t d], of a known d, not {x.type_text}", location=here(), given=[x.describe()])
+        raise ShapeError(
+            f"rotary_positions: x must be float[*b t d], of a known d, not {x.type_text}", location=here(), given=[x.describe()]
+        )
     turned = width // heads if columns is None and heads > 0 else columns
     if heads < 1 or width % heads or turned is None or turned % 2 or not 0 < turned <= width // heads:
         raise ArgumentError(
-            f"rotary_positions: {turned} columns of each of {heads} heads cannot be turned in pairs, of {width} columns", location=here(),
+            f"rotary_positions: {turned} columns of each of {heads} heads cannot be rotated in pairs, of {width} columns", location=here(),
             given=[x.describe()],
         )  # fmt: skip
     with undone_on_error(x.block.program):
-        precise = DType.FLOAT64 if x.dtype is DType.FLOAT64 else DType.FLOAT32  # half a precision does not tell places beyond 256 apart
+        precise = DType.FLOAT64 if x.dtype is DType.FLOAT64 else DType.FLOAT32  # half precision does not represent all positions beyond 256
         places = cast(add(arange([x], stop=(rows,)), offset), dtype=precise)
         pairs = arange([x], stop=(turned // 2,), dtype=precise)
         angles = multiply(unsqueeze(places, 1), exp(multiply(pairs, -2.0 * math.log(base) / turned)))  # [t columns/2]
@@ -61,7 +63,7 @@ def rotary_positions(
 
 
 def _turned(x: Var, cosine: Var, sine: Var, interleaved: bool) -> Var:
-    """Pairs of the last axis turned by angles, [t 1 k/2]."""
+    """Return pairs of the last axis rotated by angles, [t 1 k/2]."""
     count = known_shape(x, "rotary_positions")[-1]
     assert isinstance(count, int)
     if interleaved:
@@ -77,7 +79,7 @@ def _turned(x: Var, cosine: Var, sine: Var, interleaved: bool) -> Var:
 
 
 def relative_places(query: Var, key: Var | None = None) -> Var:
-    """How far each key is ahead of each query, int64[t s]: float[*b t d], float[*b s e]. The last query stands where the last key does."""
+    """The position of each key minus that of each query, int64[t s]: float[*b t d], float[*b s e]. The last query is at the last key."""
     key = query if key is None else key
     rows, keys = (_rows(var, "relative_places") for var in (query, key))
     first = add_sizes(keys, multiply_sizes(rows, -1))
@@ -88,16 +90,16 @@ def relative_places(query: Var, key: Var | None = None) -> Var:
 def _rows(x: Var, what: str) -> Size:
     shape = known_shape(require_type(x, what), what)
     if len(shape) < 2:
-        raise ShapeError(f"{what}: {x.name} is float[*b t d], not {x.type_text}", location=here(), given=[x.describe()])
+        raise ShapeError(f"{what}: {x.name} must be float[*b t d], not {x.type_text}", location=here(), given=[x.describe()])
     return shape[-2]
 
 
 def alibi_bias(query: Var, key: Var | None = None, *, heads: int) -> Var:
-    """A bias of scores that falls with the distance, by another slope for each head: float[*b heads t s] (Press, Smith and Lewis, 2022).
+    """A bias of scores proportional to the distance, with a slope per head: float[*b heads t s] (Press, Smith and Lewis, 2022).
 
-    Of float[*b t d] and float[*b s e], the query itself where there is no key. Head h, from 1 on, has ``-slope |i - j|`` with the slope
-    ``2**(-8 h / heads)``; heads that are no power of 2 have those of the next lower one, then every other one of the next higher.
-    Attention takes it as its float mask. Raises ShapeError or ArgumentError.
+    Inputs are float[*b t d] and float[*b s e] (default: the query). Head h, from 1 on, has ``-slope |i - j|`` with the slope
+    ``2**(-8 h / heads)``. If heads are not a power of 2, they have the slopes of the next lower one, then every other slope of the next
+    higher one. Pass it to attention as a float mask. Raises ShapeError or ArgumentError.
     """
     query = require_type(query, "alibi_bias: query")
     require_count("alibi_bias: heads", heads)
@@ -112,10 +114,10 @@ def alibi_bias(query: Var, key: Var | None = None, *, heads: int) -> Var:
 
 
 def relative_buckets(places: Var, *, buckets: int = 32, farthest: int = 128, both_sides: bool = True) -> Var:
-    """The number of a bucket for each relative place, int64[...s] -> int64[...s] (Raffel et al., 2020).
+    """The index of a bucket for each relative position, int64[...s] -> int64[...s] (Raffel et al., 2020).
 
-    Half of the buckets are for one place each, the others for ranges that grow logarithmically up to `farthest`, the last for all beyond.
-    With `both_sides`, half of all are for keys ahead of the query; without, these count as distance 0. Raises ArgumentError.
+    Half of the buckets hold one position each, the others ranges that grow logarithmically up to `farthest`; the last also holds all
+    beyond. With `both_sides`, half of all buckets are for keys after the query; otherwise these count as distance 0. Raises ArgumentError.
     """
     places = require_type(places, "relative_buckets: places")
     side = buckets // 2 if both_sides else buckets
@@ -126,6 +128,6 @@ def relative_buckets(places: Var, *, buckets: int = 32, farthest: int = 128, bot
         exact = side // 2
         wide = cast(maximum(distance, exact), dtype=DType.FLOAT64)
         grown = divide(multiply(log(divide(wide, float(exact))), float(side - exact)), math.log(farthest / exact))
-        grown = add(grown, 1e-9)  # a bound that is a whole number is not missed by rounding
+        grown = add(grown, 1e-9)  # so that rounding does not miss a bound that is a whole number
         bucket = where(less(distance, exact), distance, minimum(add(cast(grown, dtype=DType.INT64), exact), side - 1))
         return add(bucket, multiply(cast(greater(places, 0), dtype=DType.INT64), side)) if both_sides else bucket

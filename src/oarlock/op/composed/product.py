@@ -1,4 +1,4 @@
-"""Gemm, as the Framework document writes it: an operator that calls others, with one value or two."""
+"""Gemm, as in the Framework document: an operator that calls others, with one result or two."""
 
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
@@ -12,11 +12,10 @@ __all__ = ["gemm"]
 
 
 def gemm(x: Var, w: Var, scale: float | Var = 1.0, act: Activation | None = None) -> Var | tuple[Var, Var]:
-    """``scale x @ w``: float[*b k], float[k m] -> float[*b m]; with an activation, `act`, that and ``act`` of it.
+    """``scale x @ w``: float[*b k], float[k m] -> float[*b m]; with an activation, `act`, also ``act`` of it.
 
-    `scale` is a number or a variable that holds one, `act` the name of an activation, as `fc` takes it, or a function. What it
-    calls is appended, `linear`, `multiply` and the activation, so that gradients and passes see them. Raises what they raise, and
-    ArgumentError for an activation that there is not.
+    `scale` is a number or a scalar variable, `act` the name of an activation, as in `fc`, or a function. It appends `linear`, `multiply`
+    and the activation, so gradients and passes see these ops. Raises their errors, and ArgumentError for an unknown activation.
     """
     require_activation(act)
     with undone_on_error(require_type(x, "gemm: x").block.program):

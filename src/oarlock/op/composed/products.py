@@ -1,4 +1,4 @@
-"""Products of vectors, matrices and tensors that are composed of others."""
+"""Products of vectors, matrices and tensors, composed of operators."""
 
 from collections.abc import Sequence
 
@@ -23,37 +23,37 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @composition
 def outer(x: Var, y: Var) -> Var:
-    """Every element of a row times every element of another: T[n], T[m] -> T[n m]. Raises ShapeError."""
+    """The outer product of two vectors: T[n], T[m] -> T[n m]. Raises ShapeError."""
     if any(len(known_shape(each, "outer")) != 1 for each in (x, y)):
-        raise ShapeError("outer: both have one axis", location=here(), given=[x.describe(), y.describe()])
+        raise ShapeError("outer: both inputs must have one axis", location=here(), given=[x.describe(), y.describe()])
     return multiply(unsqueeze(x, 1), unsqueeze(y, 0))
 
 
 @composition
 def inner(x: Var, y: Var) -> Var:
-    """The sum of products along the last axes, of every row with every row; a number times all."""
+    """The sum of products along the last axes, for each pair of rows; a number is multiplied with all elements."""
     ranks = [len(known_shape(each, "inner")) for each in (x, y)]
     return tensordot(x, y, axes=((-1,), (-1,))) if all(ranks) else multiply(x, y)
 
 
 @composition
 def vecdot(x: Var, y: Var, *, axis: int = -1) -> Var:
-    """The sum of products along an axis, of complex numbers those of the conjugates of ``x``; the others broadcast."""
+    """The sum of ``conj(x) * y`` along an axis; the other axes are broadcast."""
     return reduce_sum(multiply(conjugated(x), y), axis=axis)
 
 
 @composition
 def tensordot(x: Var, y: Var, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Var:
-    """The sum of products over axes of both: so many last ones of ``x`` and first ones of ``y``, or the named ones. Raises ShapeError."""
+    """The sum of products over axes of both: the last ``axes`` of ``x`` and the first of ``y``, or the given ones. Raises ShapeError."""
     of_x, of_y = known_shape(x, "tensordot"), known_shape(y, "tensordot")
     given = [x.describe(), y.describe()]
     if isinstance(axes, int):
         if not 0 <= axes <= min(len(of_x), len(of_y)):
-            raise ShapeError(f"tensordot: {axes} axes are not there", location=here(), given=given)
+            raise ShapeError(f"tensordot: the inputs do not both have {axes} axes", location=here(), given=given)
         axes = (range(len(of_x) - axes, len(of_x)), range(axes))
     first, second = axes
     if len(first) != len(second):
-        raise ShapeError(f"tensordot: {len(first)} axes do not meet {len(second)}", location=here(), given=given)
+        raise ShapeError(f"tensordot: {len(first)} axes of x do not match {len(second)} of y", location=here(), given=given)
     left = list(_LETTERS[: len(of_x)])
     right = list(_LETTERS[len(of_x) : len(of_x) + len(of_y)])
     try:
@@ -69,7 +69,7 @@ def tensordot(x: Var, y: Var, *, axes: int | tuple[Sequence[int], Sequence[int]]
 
 @composition
 def kron(x: Var, y: Var) -> Var:
-    """The Kronecker product: ``y`` times each element of ``x``, in its place. The one of fewer axes gets some in front."""
+    """The Kronecker product: each element of ``x`` replaced by ``y`` times it. Missing axes are added in front."""
     of_x, of_y = known_shape(x, "kron"), known_shape(y, "kron")
     rank = max(len(of_x), len(of_y))
     of_x, of_y = (1,) * (rank - len(of_x)) + of_x, (1,) * (rank - len(of_y)) + of_y
@@ -80,7 +80,7 @@ def kron(x: Var, y: Var) -> Var:
 
 @composition
 def cross(x: Var, y: Var, *, axis: int = -1) -> Var:
-    """The vector at right angles to two of three numbers along ``axis``; the others broadcast. Raises ShapeError."""
+    """The cross product of vectors of three numbers along ``axis``; the other axes are broadcast. Raises ShapeError."""
     given = [x.describe(), y.describe()]
     x, y = broadcast_together(x, y)
     try:
@@ -88,7 +88,7 @@ def cross(x: Var, y: Var, *, axis: int = -1) -> Var:
     except ShapeError as error:
         raise ShapeError(f"cross: {error.message}", location=here(), given=given) from None
     if known_shape(x, "cross")[at] != 3:
-        raise ShapeError(f"cross: axis {axis} has the size {known_shape(x, 'cross')[at]}, where it is 3", location=here(), given=given)
+        raise ShapeError(f"cross: axis {axis} must have the size 3, not {known_shape(x, 'cross')[at]}", location=here(), given=given)
 
     def turned(z: Var, by: int) -> Var:
         return roll(z, shifts=(by,), axes=(at,))

@@ -1,4 +1,4 @@
-"""Numbers in even steps, and windows for signals."""
+"""Evenly spaced numbers, and window functions for signals."""
 
 import math
 
@@ -20,9 +20,9 @@ __all__ = ["blackman_window", "hamming_window", "hann_window", "linspace", "logs
 
 
 def linspace(start: float, stop: float, count: int, *, dtype: DType | str = DType.FLOAT32) -> Var:
-    """So many numbers in even steps from one to another, both among them; of one number, the first. Raises ArgumentError."""
+    """``count`` evenly spaced numbers from ``start`` to ``stop``, both included; ``start`` alone for one. Raises ArgumentError."""
     if count < 0:
-        raise ArgumentError(f"linspace: count is {count}, where it is at least 0", location=here())
+        raise ArgumentError(f"linspace: count must be at least 0, not {count}", location=here())
     if count < 2:
         return full(shape=(count,), value=float(start), dtype=dtype)
     numbers = cast(arange([], stop=(count,)), dtype=DType.FLOAT64)
@@ -35,15 +35,15 @@ def linspace(start: float, stop: float, count: int, *, dtype: DType | str = DTyp
 
 
 def logspace(start: float, stop: float, count: int, *, base: float = 10.0, dtype: DType | str = DType.FLOAT32) -> Var:
-    """``base`` to the powers that `linspace` gives."""
+    """``base`` to the powers of `linspace`."""
     exponents = linspace(start, stop, count, dtype=DType.FLOAT64)
     return cast(power(constant_like(base, exponents), exponents), dtype=dtype)
 
 
 def _cosines(count: int, weights: tuple[float, ...], periodic: bool, dtype: DType | str, what: str) -> Var:
-    """The sum of ``(-1)**k a_k cos(2 pi k n / N)``, where ``N`` is the count, less one where the window is symmetric."""
+    """Return the sum of ``(-1)**k a_k cos(2 pi k n / N)``, with ``N`` the count, minus 1 for a symmetric window."""
     if count < 0:
-        raise ArgumentError(f"{what}: count is {count}, where it is at least 0", location=here())
+        raise ArgumentError(f"{what}: count must be at least 0, not {count}", location=here())
     if count == 1:
         return full(shape=(1,), value=1.0, dtype=dtype)
     numbers = cast(arange([], stop=(count,)), dtype=DType.FLOAT64)
@@ -56,15 +56,15 @@ def _cosines(count: int, weights: tuple[float, ...], periodic: bool, dtype: DTyp
 
 
 def hann_window(count: int, *, periodic: bool = True, dtype: DType | str = DType.FLOAT32) -> Var:
-    """``(1 - cos(2 pi n / N)) / 2`` for each of so many numbers, where ``N`` is their count, less one where it is not periodic."""
+    """The Hann window, ``(1 - cos(2 pi n / N)) / 2`` for ``count`` numbers n, with ``N = count`` if it is periodic, else ``count - 1``."""
     return _cosines(count, (0.5, 0.5), periodic, dtype, "hann_window")
 
 
 def hamming_window(count: int, *, periodic: bool = True, dtype: DType | str = DType.FLOAT32) -> Var:
-    """``0.54 - 0.46 cos(2 pi n / N)``, as `hann_window` has it."""
+    """The Hamming window, ``0.54 - 0.46 cos(2 pi n / N)``, with ``N`` as in `hann_window`."""
     return _cosines(count, (0.54, 0.46), periodic, dtype, "hamming_window")
 
 
 def blackman_window(count: int, *, periodic: bool = True, dtype: DType | str = DType.FLOAT32) -> Var:
-    """``0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N)``, as `hann_window` has it."""
+    """The Blackman window, ``0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N)``, with ``N`` as in `hann_window`."""
     return _cosines(count, (0.42, 0.5, 0.08), periodic, dtype, "blackman_window")

@@ -1,4 +1,4 @@
-"""Gradients by rows, joined, and put into a table."""
+"""Sparse gradients by rows: their sum, and as a table."""
 
 from collections.abc import Sequence
 
@@ -13,12 +13,12 @@ __all__ = ["as_table", "joined"]
 
 
 def as_table(gradient: RowGradient, table: Var | None = None) -> Var:
-    """The same gradient for every row of its table, most of them zeros; the table may be read by another variable."""
+    """Return the gradient as a table, with zeros in all other rows; the table may be read by another variable."""
     return scatter_add(gradient.values, gradient.rows, gradient.table if table is None else table)
 
 
 def joined(gradients: Sequence[RowGradient]) -> RowGradient:
-    """The sum of gradients of one table, which is all their rows one after another: int64[n], and values T[n *d]."""
+    """Return the sum of gradients of one table: their rows concatenated, int64[n], and the values T[n *d]."""
     flat = [_flat(gradient) for gradient in gradients]
     if len(flat) == 1:
         return flat[0]

@@ -1,4 +1,4 @@
-"""Losses of classifiers of very many classes, at the cost of few: against sampled classes, or along a path through a tree of them."""
+"""Losses for many classes at low cost: against sampled classes, or along a path in a tree of classes."""
 
 import math
 from collections.abc import Callable
@@ -33,14 +33,14 @@ __all__ = ["hierarchical_softmax_loss", "log_uniform_samples", "nce_loss", "samp
 
 
 def uniform_samples(count: int, classes: int) -> Var:
-    """``count`` classes from 0 to ``classes - 1``, each as likely as any other, drawn with replacement: int64[count]."""
+    """``count`` classes drawn uniformly from 0 to ``classes - 1``, with replacement: int64[count]."""
     return _drawn(count, classes, lambda share: multiply(share, float(classes)))
 
 
 def log_uniform_samples(count: int, classes: int) -> Var:
     """``count`` classes, class k with probability ``log((k + 2) / (k + 1)) / log(classes + 1)``, drawn with replacement: int64[count].
 
-    That is near Zipf's law: classes are to be numbered by how often they are there, the most frequent first.
+    This is close to Zipf's law: number the classes by their frequency, the most frequent first.
     """
     return _drawn(count, classes, lambda share: subtract(exp(multiply(share, math.log(classes + 1))), 1.0))
 
@@ -54,7 +54,7 @@ def _drawn(count: int, classes: int, inverse: Callable[[Var], Var]) -> Var:
 
 
 def _log_uniform(classes: Var, count: int) -> Var:
-    """The logarithms of the probabilities that `log_uniform_samples` gives classes."""
+    """Return the log probabilities of classes in `log_uniform_samples`."""
     return subtract(log(log1p(divide(1.0, add(classes, 1.0)))), math.log(math.log(count + 1)))
 
 
@@ -65,7 +65,7 @@ _LOG_PROBABILITIES: dict[str, Callable[[Var, int], Var]] = {
 
 
 def _scores(x: Var, weight: Var, bias: Var, label: Var, samples: Var, sampler: str) -> tuple[Var, Var]:
-    """The logits of labels, [n], and of samples, [n s], each less the logarithm of how often it is expected to be sampled."""
+    """Return the logits of labels, [n], and of samples, [n s], each minus the logarithm of its expected number of samples."""
     if sampler not in _LOG_PROBABILITIES:
         raise ArgumentError(
             f"no sampler is called {sampler!r:.60}", location=here(), contract="one of " + ", ".join(_LOG_PROBABILITIES),
@@ -75,7 +75,7 @@ def _scores(x: Var, weight: Var, bias: Var, label: Var, samples: Var, sampler: s
     count = drawn[0] if len(drawn) == 1 else None
     if not isinstance(classes, int) or not isinstance(count, int) or not count:
         raise ShapeError(
-            f"{weight.name} has a known number of classes, and {samples.name} of samples", location=here(),
+            f"{weight.name} must have a known number of classes, and {samples.name} of samples", location=here(),
             given=[weight.describe(), samples.describe()],
         )  # fmt: skip
 
@@ -90,11 +90,11 @@ def _scores(x: Var, weight: Var, bias: Var, label: Var, samples: Var, sampler: s
 
 
 def nce_loss(x: Var, weight: Var, bias: Var, label: Var, samples: Var, *, sampler: str = "log_uniform") -> Var:
-    """Noise-contrastive estimation (Gutmann and Hyvarinen, 2010): is a class the label, or was it sampled? One number for each row.
+    """Noise-contrastive estimation (Gutmann and Hyvarinen, 2010): classify the label against sampled classes. One number per row.
 
-    float[n d], float[k d], float[k], int64[n], int64[s] -> float[n]: the binary cross entropy of ``x . weight + bias - log(s q)``, where q
-    is how likely the ``sampler``, "log_uniform" or "uniform", draws a class, over the label and all samples. Raises ArgumentError, and
-    what the operators raise; a number that is no class makes the run raise KernelError.
+    float[n d], float[k d], float[k], int64[n], int64[s] -> float[n]: the binary cross entropy of ``x . weight + bias - log(s q)`` over the
+    label and all samples, with ``q`` the probability of a class under the ``sampler``, "log_uniform" or "uniform". Raises ArgumentError,
+    and the errors of the operators; an index that is not a class raises KernelError when the program runs.
     """
     with undone_on_error(require_type(x, "nce_loss: x").block.program):
         true, sampled = _scores(x, weight, bias, label, samples, sampler)
@@ -104,9 +104,9 @@ def nce_loss(x: Var, weight: Var, bias: Var, label: Var, samples: Var, *, sample
 def sampled_softmax_loss(
     x: Var, weight: Var, bias: Var, label: Var, samples: Var, *, sampler: str = "log_uniform", remove_accidental_hits: bool = True
 ) -> Var:
-    """The cross entropy of a softmax over the label and the samples alone (Jean et al., 2015): one number for each row.
+    """Cross entropy of a softmax over only the label and the samples (Jean et al., 2015): one number per row.
 
-    It takes what `nce_loss` takes, and corrects logits likewise. A sample that is the label of a row does not count for it, unless
+    Arguments and the correction of logits are as in `nce_loss`. A sample that equals the label of a row is ignored for that row, unless
     `remove_accidental_hits` is false.
     """
     with undone_on_error(require_type(x, "sampled_softmax_loss: x").block.program):
@@ -118,19 +118,21 @@ def sampled_softmax_loss(
 
 
 def hierarchical_softmax_loss(x: Var, weight: Var, bias: Var, label: Var) -> Var:
-    """``-log`` of the probability of a label: a sigmoid at each inner node on its path through a tree of k classes, ``log2 k`` deep.
+    """``-log`` of the probability of a label, by a sigmoid at each inner node on its path in a binary tree of k classes.
 
-    float[n d], float[k-1 d], float[k-1], int64[n] -> float[n]. Node 0 is the root; the children of node i are 2 i + 1 and 2 i + 2, of which
-    those from k - 1 on are the classes (Morin and Bengio, 2005). The probabilities of all classes add up to 1.
+    float[n d], float[k-1 d], float[k-1], int64[n] -> float[n]. The tree is ``log2 k`` deep. Node 0 is the root; the children of node i are
+    2 i + 1 and 2 i + 2; nodes from k - 1 on are the classes (Morin and Bengio, 2005). The probabilities of all classes add up to 1.
     """
     with undone_on_error(require_type(x, "hierarchical_softmax_loss: x").block.program):
         nodes = known_shape(weight, "hierarchical_softmax_loss")[0]
         if not isinstance(nodes, int) or nodes < 1:
             raise ShapeError(
-                f"hierarchical_softmax_loss: {weight.name} has a row for each of a known number of classes but one", location=here(),
+                f"hierarchical_softmax_loss: {weight.name} must have a known number of rows, one fewer than classes", location=here(),
                 given=[weight.describe()],
             )  # fmt: skip
-        code = add(unsqueeze(gather(arange([], stop=(nodes + 1,)), label), 1), nodes + 1)  # binary digits are turns, from the root down
+        code = add(
+            unsqueeze(gather(arange([], stop=(nodes + 1,)), label), 1), nodes + 1
+        )  # its binary digits are the turns from the root down
         level = arange([], stop=((2 * nodes + 1).bit_length() - 1,))
         node = subtract(bitwise_right_shift(code, add(level, 1)), 1)
         passed = greater_equal(node, 0)

@@ -1,4 +1,4 @@
-"""Axes of size 1 put in and taken away, and two shapes broadcast: what compositions over any number of axes are written with."""
+"""Axes of size 1 inserted and removed, and two variables broadcast to one shape."""
 
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
@@ -12,14 +12,14 @@ __all__ = ["broadcast_together", "known_shape", "squeeze", "unsqueeze"]
 
 
 def known_shape(x: Var, what: str) -> Shape:
-    """The shape of a variable. Raises ArgumentError where not even its rank is known."""
+    """Return the shape of a variable. Raises ArgumentError if its rank is unknown."""
     if x.shape is None:
-        raise ArgumentError(f'{what}: nothing is known of the shape of "{x.name}"', location=here(), given=[x.describe()])
+        raise ArgumentError(f'{what}: the shape of "{x.name}" is unknown', location=here(), given=[x.describe()])
     return x.shape
 
 
 def unsqueeze(x: Var, *axes: int) -> Var:
-    """``x`` with a size of 1 at each of ``axes`` of the result, which count from the end where they are negative. Raises ShapeError."""
+    """``x`` with a new axis of size 1 at each of ``axes`` of the result; negative ones count from the end. Raises ShapeError."""
     shape = known_shape(x, "unsqueeze")
     rank = len(shape) + len(axes)
     places = {require_axis((1,) * rank, axis, "the result") for axis in axes}
@@ -29,17 +29,17 @@ def unsqueeze(x: Var, *axes: int) -> Var:
 
 
 def squeeze(x: Var, *axes: int) -> Var:
-    """``x`` without ``axes``, which are of size 1; without all that are known to be, where none is named. Raises ShapeError."""
+    """``x`` without ``axes``, which must have size 1; by default without all axes known to have size 1. Raises ShapeError."""
     shape = known_shape(x, "squeeze")
     places = {require_axis(shape, axis) for axis in axes} if axes else {axis for axis, size in enumerate(shape) if size == 1}
     for axis in places:
         if isinstance(shape[axis], str) and is_at_least(1, shape[axis]):
-            x = slice_(x, axis=axis, stop=1)  # which the run refuses where there is none
+            x = slice_(x, axis=axis, stop=1)  # which raises when the program runs, if it is empty
     return reshape(x, shape=[size for axis, size in enumerate(shape) if axis not in places]) if places else x
 
 
 def broadcast_together(x: Var, y: Var, *, but: int = 0) -> tuple[Var, Var]:
-    """Two variables repeated to one shape by NumPy's rules, but for their last axes, which stay. Raises ShapeError."""
+    """Return two variables broadcast to one shape by NumPy's rules, except for their last ``but`` axes. Raises ShapeError."""
     of_x, of_y = known_shape(x, "broadcast"), known_shape(y, "broadcast")
     front = broadcast_shape(of_x[: len(of_x) - but], of_y[: len(of_y) - but])
     return _repeated(x, y, front, but), _repeated(y, x, front, but)

@@ -1,4 +1,4 @@
-"""Slices along an axis with the bounds of NumPy and PyTorch: beyond the axis they are clipped, where its size is a symbol too."""
+"""Slices along an axis with the bounds of NumPy and PyTorch, clipped to the axis even if its size is a symbol."""
 
 import builtins
 
@@ -15,7 +15,7 @@ from oarlock.op.rearrangement import flip
 __all__ = ["part_along", "slice"]
 
 _FAR = 2**62
-"""More than any size: a bound that far away is at the end of the axis, whatever its size is."""
+"""A bound beyond any size, which is clipped to the end of the axis."""
 
 
 @composition
@@ -29,19 +29,19 @@ def slice(
     clip: bool = True,
     name: str | None = None,
 ) -> Var:
-    """Take the elements from ``start`` on, and before ``stop``, along ``axis``, as ``x[start:stop:step]`` does in NumPy and PyTorch.
+    """Take a slice of ``x`` along ``axis``, as ``x[start:stop:step]`` does in NumPy and PyTorch.
 
-    Negative bounds count from the end, and bounds beyond the axis are clipped to it. A negative ``step`` goes back from ``start``.
-    ``clip=False`` refuses bounds beyond the axis instead: then the size of ``x[1:]`` is ``t-1``, not ``t-min(t,1)``, and a run in which
-    t is 0 raises. Raises ShapeError and ArgumentError.
+    Negative bounds count from the end, and bounds beyond the axis are clipped. A negative ``step`` goes backwards from ``start``. With
+    ``clip=False``, bounds beyond the axis raise an error: then the size of ``x[1:]`` is ``t-1``, not ``t-min(t,1)``, and a run with t = 0
+    raises. Raises ShapeError and ArgumentError.
     """
     try:
         axis = require_axis(known_shape(x, "slice"), axis)
     except ShapeError as error:
         raise ShapeError(f"slice: {error.message}", location=here(), given=[x.describe()]) from None
     if step == 0 or (not clip and step is not None and step < 0):
-        wanted = "is not 0" if clip else "is at least 1 without clip"
-        raise ArgumentError(f"slice: step is {step}, where it {wanted}", location=here(), given=[x.describe()])
+        wanted = "must not be 0" if clip else "must be at least 1 without clip"
+        raise ArgumentError(f"slice: step is {step}, but {wanted}", location=here(), given=[x.describe()])
     if not clip:
         return slice_(x, axis=axis, start=start or 0, stop=stop, step=step, name=name)
     if step is not None and step < 0:
@@ -50,7 +50,7 @@ def slice(
 
 
 def part_along(x: Var, axis: int, start: int | None, stop: int | None, step: int) -> Var:
-    """``x[start:stop:step]`` along an axis; ``x`` itself if the slice takes all of it."""
+    """Return ``x[start:stop:step]`` along an axis; ``x`` itself if the slice takes all of it."""
     if step < 0:
         x, start, stop, step = _turned(x, axis, start, stop, step)
     size = known_shape(x, "x[...]")[axis]
@@ -61,7 +61,7 @@ def part_along(x: Var, axis: int, start: int | None, stop: int | None, step: int
 
 
 def _turned(x: Var, axis: int, start: int | None, stop: int | None, step: int) -> tuple[Var, int | None, int | None, int]:
-    """``x`` flipped along an axis, and the bounds and the step that take from it what a negative ``step`` takes of ``x``."""
+    """Return ``x`` flipped along an axis, and the bounds and the positive step that select the same elements."""
     return flip(x, axes=(axis,)), *(None if bound is None else ~bound for bound in (start, stop)), -step  # type: ignore[return-value]
 
 
@@ -71,7 +71,7 @@ def _clipped(x: Var, axis: int, start: int | None, stop: int | None, step: int |
 
 
 def _bounds(size: Size, start: int | None, stop: int | None) -> tuple[int, int | None, bool]:
-    """The bounds of a slice of an axis of this size, and whether the run has to clip them."""
+    """Return the bounds of a slice of an axis of this size, and whether they must be clipped when the program runs."""
     start, stop = _near(0 if start is None else start), None if stop is None or stop >= _FAR else _near(stop)
     if is_within(size, start, stop):
         return start, stop, False

@@ -1,4 +1,4 @@
-"""Statistics that are composed of sums and of sorted elements: quantiles, what counts only numbers, covariances, both extremes."""
+"""Statistics composed of sums and sorting: quantiles, sums and means without NaN, covariances, extremes."""
 
 import math
 from collections.abc import Sequence
@@ -37,26 +37,26 @@ _BETWEEN = ("linear", "lower", "higher", "midpoint", "nearest")
 
 @composition
 def nansum(x: Var, *, axis: Axes = None, keepdim: bool = False) -> Var:
-    """The sum of what is no NaN."""
+    """The sum of the elements that are not NaN."""
     return reduce_sum(where(isnan(x), constant_like(0.0, x), x), axis=axis, keepdim=keepdim)
 
 
 @composition
 def nanmean(x: Var, *, axis: Axes = None, keepdim: bool = False) -> Var:
-    """The mean of what is no NaN; NaN where all is."""
+    """The mean of the elements that are not NaN; NaN if all are."""
     count = reduce_sum(cast(logical_not(isnan(x)), dtype=x.dtype), axis=axis, keepdim=keepdim)
     return divide(nansum(x, axis=axis, keepdim=keepdim), count)
 
 
 @composition
 def count_nonzero(x: Var, *, axis: Axes = None) -> Var:
-    """How many elements are not 0, or are true: int64."""
+    """The number of elements that are not 0, or are true: int64."""
     return reduce_sum(cast(x if x.dtype.value == "bool" else not_equal(x, constant_like(0.0, x)), dtype="int64"), axis=axis)
 
 
 @composition
 def aminmax(x: Var, *, axis: Axes = None, keepdim: bool = False) -> tuple[Var, Var]:
-    """The smallest element and the largest, as `amin` and `amax` have them."""
+    """The smallest and the largest element, as in `amin` and `amax`."""
     return amin(x, axis=axis, keepdim=keepdim), amax(x, axis=axis, keepdim=keepdim)
 
 
@@ -64,10 +64,10 @@ def aminmax(x: Var, *, axis: Axes = None, keepdim: bool = False) -> tuple[Var, V
 def quantile(
     x: Var, q: Var | float | Sequence[float], *, axis: int | None = None, keepdim: bool = False, interpolation: str = "linear"
 ) -> Var:
-    """The element along ``axis``, or among all, below which the part ``q`` of the others lies; NaN where one element is.
+    """The ``q`` quantile along ``axis``, or of all elements if it is None; NaN if any element is NaN.
 
-    Between two, ``interpolation`` is linear, or takes the lower, the higher, the nearest, or their middle. Several ``q``, in a row, stand
-    along a first axis of the result. Raises ArgumentError for a number beyond 0 and 1; a variable is held to these.
+    ``interpolation`` between two elements is "linear", "lower", "higher", "nearest" or "midpoint". Several ``q`` are along a new first axis
+    of the result. Raises ArgumentError for a number outside of 0 to 1; a variable is clipped.
     """
     found = _quantile(x, q, axis, keepdim, interpolation, "quantile")
     unknown = any_(isnan(x), axis=axis, keepdim=keepdim)
@@ -78,7 +78,7 @@ def quantile(
 def nanquantile(
     x: Var, q: Var | float | Sequence[float], *, axis: int | None = None, keepdim: bool = False, interpolation: str = "linear"
 ) -> Var:
-    """The `quantile` of what is no NaN; NaN where all is."""
+    """The `quantile` of the elements that are not NaN; NaN if all are."""
     return _quantile(x, q, axis, keepdim, interpolation, "nanquantile")
 
 
@@ -113,22 +113,22 @@ def _quantile(x: Var, q: Var | float | Sequence[float], axis: int | None, keepdi
 
 
 def _parts(q: Var | float | Sequence[float], x: Var, what: str) -> tuple[Var, bool]:
-    """The parts in a row, and whether there may be several. Raises ArgumentError, ShapeError."""
+    """Return ``q`` as a row, and whether there may be several. Raises ArgumentError or ShapeError."""
     if isinstance(q, Var):
         if len(known_shape(q, what)) > 1 or q.dtype is not x.dtype:
-            raise ShapeError(f"{what}: q is a number or a row of the dtype of x", location=here(), given=[x.describe(), q.describe()])
+            raise ShapeError(f"{what}: q must be a number or a row of the dtype of x", location=here(), given=[x.describe(), q.describe()])
         held = clip(q, constant_like(0.0, q), constant_like(1.0, q))
         return (held, True) if q.shape else (reshape(held, shape=(1,)), False)
     numbers = [q] if isinstance(q, int | float) else list(q)
     for number in numbers:
         if not 0.0 <= number <= 1.0:
-            raise ArgumentError(f"{what}: q is {number}, where it is from 0 to 1", location=here(), given=[x.describe()])
+            raise ArgumentError(f"{what}: q must be from 0 to 1, not {number}", location=here(), given=[x.describe()])
     rows = [full(shape=(1,), value=float(number), dtype=x.dtype) for number in numbers]
     return (rows[0] if len(rows) == 1 else concat(rows, axis=0)), not isinstance(q, int | float)
 
 
 def _at(ordered: Var, place: Var) -> Var:
-    """The elements of sorted rows at places."""
+    """Return the elements of sorted rows at given indices."""
     front = known_shape(ordered, "quantile")[:-1]
     index = cast(place, dtype="int64")
     wanted = (*front, known_shape(index, "quantile")[-1])
@@ -137,24 +137,24 @@ def _at(ordered: Var, place: Var) -> Var:
 
 @composition
 def cov(x: Var, *, correction: float = 1.0, weights: Var | None = None, frequencies: Var | None = None) -> Var:
-    """The covariances of the rows of ``x``, float[n k], of which each column is an observation: float[n n]; of one row its variance.
+    """The covariance matrix of the rows of ``x``, float[n k], whose columns are observations: float[n n]; for one row, its variance.
 
-    ``weights``, float[k], say how much each observation counts, ``frequencies``, integer[k], how often it was made. The sum of squares is
-    divided by the number of observations less ``correction``, as NumPy has it.
+    ``weights``, float[k], weight the observations; ``frequencies``, integer[k], are their counts. The sum of squares is divided by the
+    number of observations minus ``correction``, as in NumPy.
     """
     rank = len(known_shape(x, "cov"))
     if rank > 2:
-        raise ShapeError(f"cov: x has {rank} axes, where it has rows of observations", location=here(), given=[x.describe()])
+        raise ShapeError(f"cov: x must have at most two axes, not {rank}", location=here(), given=[x.describe()])
     rows = x if rank == 2 else reshape(x, shape=(1, -1))
     weight = weights
     if frequencies is not None and not frequencies.dtype.is_integer:
-        raise ArgumentError(f"cov: frequencies are integers, not {frequencies.dtype}", location=here(), given=[frequencies.describe()])
+        raise ArgumentError(f"cov: frequencies must be integers, not {frequencies.dtype}", location=here(), given=[frequencies.describe()])
     if frequencies is not None:
         often = cast(frequencies, dtype=x.dtype)
         weight = often if weights is None else multiply(weights, often)
     for each in (weights, frequencies):
         if each is not None and each.shape != known_shape(rows, "cov")[1:]:
-            raise ShapeError("cov: there is one weight for each observation", location=here(), given=[x.describe(), each.describe()])
+            raise ShapeError("cov: there must be one weight for each observation", location=here(), given=[x.describe(), each.describe()])
     if weight is None:
         centred = subtract(rows, mean(rows, axis=1, keepdim=True))
         weighed, left = centred, subtract(cast(size(rows, axis=1), dtype=x.dtype), constant_like(correction, x))
@@ -175,7 +175,7 @@ def cov(x: Var, *, correction: float = 1.0, weights: Var | None = None, frequenc
 
 @composition
 def corrcoef(x: Var) -> Var:
-    """The correlations of the rows of ``x``, float[n k]: their covariances by the lengths of both, from -1 to 1; 1 of a single row."""
+    """The correlation matrix of the rows of ``x``, float[n k], from -1 to 1; 1 for a single row."""
     found = cov(x)
     if not known_shape(found, "corrcoef"):
         return divide(found, found)

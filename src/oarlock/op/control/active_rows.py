@@ -1,4 +1,4 @@
-"""The rows of ragged sequences that have a step: what their number is called in a block, and who else bears that name."""
+"""The active rows of ragged sequences, those that still have a step: their number as a size symbol, and its other uses."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,22 +13,22 @@ __all__ = ["active_rows", "is_by_row", "require_rows", "told_elsewhere"]
 
 
 def active_rows(body: Block) -> str:
-    """The size, inside, that is the number of rows which have a step."""
+    """Return the size symbol, in a body, for the number of rows that still have a step. Raises ShapeError if there is none."""
     first = body.inputs[0].shape if body.inputs else None
     if not first or not isinstance(first[0], str) or names_in(first[0]) != {first[0]}:
-        raise ShapeError("the first step of a ragged loop has a size of its own in front: the rows that have a step")
+        raise ShapeError("the first input of the body of a ragged loop must begin with a size symbol of its own: the number of active rows")
     return first[0]
 
 
 def is_by_row(var: Var, body: Block) -> bool:
-    """Whether `var` has an element for each row that has a step: whether it leads with the size that the first step leads with."""
+    """Return whether `var` has an element for each active row: whether its first size is that of the first step."""
     return bool(var.shape) and var.shape[0] == active_rows(body)  # type: ignore[index]
 
 
 def told_elsewhere(op: Op, body: Block) -> list[Var]:
-    """The inputs of a step of a ragged loop, and its reads of outer variables, whose shapes name its number of rows not only in front.
+    """Return the step inputs and captured variables of a ragged loop with the number of active rows in a size after the first.
 
-    Such are the values of a forward step that its gradient reads. A value that leads with that number alone is cut to that many rows.
+    An example are values of a forward step that its gradient reads. A value with only a first size of that number is cut to as many rows.
     """
     rows = active_rows(body)
     given = [var for var in body.inputs if any(rows in names_in(size) for size in (var.shape or ())[is_by_row(var, body) :])]
@@ -36,7 +36,7 @@ def told_elsewhere(op: Op, body: Block) -> list[Var]:
 
 
 def require_rows(rows: str, count: int, vars: Sequence[Var], values: Iterable[Stack]) -> None:
-    """Raises ValueError for a value whose sizes are not those that its variable declares, where as many as `count` rows have a step."""
+    """Raise ValueError for a value whose sizes do not match the declaration of its variable, if `count` rows are active."""
     sizes = {rows: count}
     known = [(var, actual) for var, value in zip(vars, values, strict=True) for actual in [_sizes(var, value)] if actual is not None]
     for var, actual in known:
@@ -47,9 +47,9 @@ def require_rows(rows: str, count: int, vars: Sequence[Var], values: Iterable[St
     for var, actual in known:
         for size, number in zip(var.shape or (), actual, strict=True):
             if evaluate(size, sizes) not in (None, number):
-                raise ValueError(f'"{var.name}" is declared {var.type_text}, yet it is {list(actual)} where {rows} is {count}')
+                raise ValueError(f'"{var.name}" is declared {var.type_text}, but is {list(actual)} with {rows} = {count}')
 
 
 def _sizes(var: Var, value: Stack) -> list[int] | None:
-    """The sizes of a value; None where it is an uneven stack, which is not read but handed on."""
+    """Return the sizes of a value, or None for an uneven stack, which is passed on without being read."""
     return None if isinstance(value, list) else list(value.shape)

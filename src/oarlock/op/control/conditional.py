@@ -1,4 +1,4 @@
-"""A block that runs once, or, for a condition, not at all."""
+"""A block that runs once or, depending on a condition, not at all."""
 
 from oarlock.errors import ShapeError
 from oarlock.ir.block import Block
@@ -24,9 +24,9 @@ __all__ = ["conditional_block"]
 def conditional_block(context, values, free, when=None, *, body: Block):
     """Run ``body`` once, in a scope of its own.
 
-    It takes ``values`` and returns the outputs; ``free`` are the variables around it that it reads.
-    With ``when`` it runs only where that holds, and everything that is handed in or out has one dimension more in front, ``[ran *d]``:
-    of size 1 where it ran, of size 0 where it did not. ``select_branch`` picks the value of whichever of several branches ran.
+    It receives ``values`` and returns the outputs; ``free`` are the outer variables that it reads. With ``when``, it runs only if ``when``
+    is true, and all inputs and outputs have a first axis, ``[ran *d]``, of size 1 if it ran and 0 if not. ``select_branch`` picks the value
+    of the branch that ran.
     """
     if when is None:
         return context.run_block(body, values)
@@ -37,24 +37,24 @@ def conditional_block(context, values, free, when=None, *, body: Block):
 
 
 def require_ran(ran: bool, *values: Stack) -> None:
-    """Raises ValueError for a value that is there where a branch does not run, or is missing, or more than one, where it does."""
+    """Raise ValueError unless each value has one row if the branch runs, and none if it does not."""
     for value in values:
         if len(value) != ran:
             raise ValueError(
-                f"a value of {len(value)} row{'' if len(value) == 1 else 's'}, where the block {'runs' if ran else 'does not run'}"
+                f"a value of {len(value)} row{'' if len(value) == 1 else 's'}, but the block {'runs' if ran else 'does not run'}"
             )
 
 
 @conditional_block.infer_shape
 def branch_types(values, free, when, *, body):
     if len(body.inputs) != len(values):
-        raise ShapeError(f"the body takes {len(body.inputs)} values, yet is handed {len(values)}")
+        raise ShapeError(f"the body takes {len(body.inputs)} values, but receives {len(values)}")
     for var, type in zip(body.inputs, values, strict=True):
         if when is not None and not type.shape:
-            raise ShapeError(f'"{var.name}" is handed {type}, which has no dimension in front to tell whether there is a value')
-        handed = type if when is None else TensorType(type.dtype, type.shape[1:])
-        if (var.dtype, var.shape) != handed:
-            raise ShapeError(f'the body takes "{var.name}" as {var.type_text}, yet is handed {handed}')
+            raise ShapeError(f'"{var.name}" receives {type}, which needs a first axis of size 1 or 0')
+        received = type if when is None else TensorType(type.dtype, type.shape[1:])
+        if (var.dtype, var.shape) != received:
+            raise ShapeError(f'the body takes "{var.name}" as {var.type_text}, but receives {received}')
     types = [TensorType(var.dtype, var.shape) for var in body.outputs]
     if when is None:
         return types
@@ -64,7 +64,7 @@ def branch_types(values, free, when, *, body):
 
 
 def branch_sizes(op: Op) -> BlockSizes | None:
-    """Whether it ran: each of its values has one row then, or none."""
+    """Return the sizes that depend on the condition: each value has one row if the branch runs, else none."""
     return BlockSizes(frozenset(var.shape[0] for var in op.inputs["values"] if var.shape)) if op.inputs.get("when") else None
 
 
@@ -102,7 +102,7 @@ class _BranchGradient(GradientBlock):
             return []
         values = [var for var in self.wanted() if var in found]
         for var in values if self.when is not None else ():
-            self.read(var)  # it ran where the forward branch ran: its gradient has no new size
+            self.read(var)  # it ran if the forward branch ran: its gradient has no new size
         free = [var for var in free if var in found]
         self.block.inputs = list(self.taken.values())
         self.block.outputs = [*(found[var] for var in (*values, *free)), *rows.returned]

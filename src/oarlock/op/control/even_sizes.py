@@ -1,4 +1,4 @@
-"""Names of sizes that are one number wherever they stand, as those of an uneven stack are not."""
+"""Size names that have one value everywhere, unlike those of uneven stacks."""
 
 from collections.abc import Collection
 
@@ -10,10 +10,10 @@ __all__ = ["even_sizes"]
 
 
 def even_sizes(block: Block, around: Collection[str] = ()) -> set[str]:
-    """The names that `block` declares, where those in `around` are even already.
+    """Return the names in `block` that have one value, if those in `around` do.
 
-    Left out are those that only uneven stacks may tell, and whatever is computed from such: the stacks of blocks inside it, what it
-    captures, and what it is given. A step of an uneven stack may be an uneven stack itself, of which nothing is sure but its length.
+    Names that only uneven stacks define are left out, and all that are computed from these: stacks of inner blocks, captured variables,
+    inputs. A step of an uneven stack may itself be an uneven stack, of which only the length is known.
     """
     computed = {var for op in block.ops for var in op.writes}
     given = set() if block.parent is None else set(block.inputs)

@@ -1,4 +1,4 @@
-"""The inputs and outputs of an op with a block, pair by pair: inside and outside. For those who rewrite such ops."""
+"""The inputs and outputs of an op with a block as pairs, inside and outside, for code that rewrites such ops."""
 
 from dataclasses import dataclass, field
 
@@ -13,7 +13,7 @@ __all__ = ["Carried", "Layout", "flow_of"]
 
 @dataclass(eq=False)
 class Carried:
-    """A value that goes from trip to trip: where it is read in the block, what it is next, and both ends outside."""
+    """A loop-carried value: where the block reads it, its next value, and its initial and final value outside."""
 
     inside: Var
     following: Var
@@ -25,9 +25,9 @@ class Carried:
 class Layout:
     """The pairs of one op: `recurrent`, `while` or `conditional_block`.
 
-    `steps` and `stacked` are (inside, outside): what a trip is given of a value outside, and what it returns there;
-    of a branch, its values and outputs. `summed` are (inside, outside) too. `condition` is what a `while` returns first.
-    Change the lists, then call `write`.
+    `steps` and `stacked` are pairs (inside, outside): inputs of an iteration with the outer values, and outputs with the outer results; for
+    a branch, its values and outputs. `summed` are such pairs, too. `condition` is the first output of a `while` body. To rewrite an op,
+    change the lists, then call `write`.
     """
 
     op: Op
@@ -40,7 +40,7 @@ class Layout:
 
     @classmethod
     def of(cls, op: Op) -> "Layout":
-        """The layout of an op that owns one block."""
+        """Return the layout of an op that owns one block."""
         body = op.attributes["body"]
         assert isinstance(body, Block)
         layout = cls(op, body)
@@ -58,7 +58,7 @@ class Layout:
         return layout
 
     def write(self) -> None:
-        """Make the op and its block what the lists say."""
+        """Update the op and its block from the lists."""
         op, body = self.op, self.body
         given = tuple(outer for _, outer in self.steps)
         returned = tuple(outer for _, outer in self.stacked)
@@ -86,7 +86,7 @@ class Layout:
 
 
 def flow_of(op: Op) -> BlockFlow:
-    """How values go into the block of one of those ops and come out of it."""
+    """Return how values flow into the block of such an op and out of it."""
     layout = Layout.of(op)
     decided_by = [*op.inputs.get("when", ()), *op.inputs.get("condition", ()), *op.inputs.get("splits", ())]
     if layout.condition is not None:

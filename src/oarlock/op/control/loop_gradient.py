@@ -1,4 +1,4 @@
-"""The gradient of a loop is a loop: `recurrent` in the other direction, for `recurrent` and for `while` alike."""
+"""The gradient of a loop is a loop: `recurrent` in the other direction, for both `recurrent` and `while`."""
 
 from collections.abc import Collection, Mapping
 
@@ -22,7 +22,7 @@ __all__ = ["LoopGradient"]
 def recurrent_gradients(op: Op, backward: Backward) -> list[tuple[Var, Var | RowGradient]]:
     """Build the loop in the other direction; return each input with its gradient. Raises GradientError for a loop over segments."""
     if op.attributes.get("segments"):
-        raise GradientError("recurrent: a loop over segments, which a pass has written, has no gradient", location=op.location, op=op.type)
+        raise GradientError("recurrent: a loop over segments, which a pass creates, has no gradient", location=op.location, op=op.type)
     body: Block = op.attributes["body"]  # type: ignore[assignment]
     sequences = op.inputs["sequences"]
     steps = dict(zip(body.inputs, sequences, strict=False))
@@ -35,10 +35,10 @@ def recurrent_gradients(op: Op, backward: Backward) -> list[tuple[Var, Var | Row
 
 
 class LoopGradient(GradientBlock):
-    """The construction of one gradient loop, from the forward loop `op`.
+    """The construction of a gradient loop from the forward loop `op`.
 
-    `steps` are the inputs of the body that are steps, with the sequences; `memories` its other inputs, whose values after a trip are
-    `following`; `sums` what it returns to be summed. Stacks begin at number `first` of its outputs.
+    `steps` maps the inputs of the body that are steps to their sequences; `memories` are its other inputs, with the next values
+    `following`; `sums` are its outputs that are summed. Stacks begin at index `first` of its outputs.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class LoopGradient(GradientBlock):
         carried = self._carried(seeded, set(final))
         begin = {memory: final[memory] if memory in final else _zeros_like(self.backward.read(self.start[memory])) for memory in carried}
         if self.splits is not None:
-            self._take_the_length()
+            self._add_sequence()
         with self.block:
             inside = {memory: self._memory(memory) for memory in carried}
             seeds = [(var, self.take(gradient, var)) for var, gradient in arrived_stacks]
@@ -80,16 +80,16 @@ class LoopGradient(GradientBlock):
             wanted = [*self.wanted(), *carried, *free]
             found, rows = self.by_rows(self.backward.differentiate(self.forward.ops, self.block, seeds, wanted, self.read))
             following = [found[memory] if memory in found else _zeros_like(inside[memory]) for memory in carried]
-        if not found and not carried and not rows.gradients:  # without a trip, what is carried goes through as it is
+        if not found and not carried and not rows.gradients:  # without iterations, carried values pass through unchanged
             self.block.program.discard_block(self.block)
             return []
         steps = [var for var in self.wanted() if var in found]
         free = [var for var in free if var in found]
         if not self.taken:
-            self._take_the_length()
+            self._add_sequence()
         for var in steps:
             if self.splits is not None and not is_by_row(var, self.forward):
-                self.read(var)  # its gradient has as many steps
+                self.read(var)  # its gradient has the same number of steps
         self.block.inputs = [*self.taken.values(), *inside.values()]
         self.block.outputs = [*(found[var] for var in steps), *rows.returned, *following, *(found[var] for var in free)]
         stacked, finals, sums = recurrent(
@@ -102,7 +102,7 @@ class LoopGradient(GradientBlock):
             reverse=self.reverse,
         )
         for var, gradient in zip(steps, stacked, strict=False):
-            gradient.shape = self.given[var].shape  # one for each step that there was: no new size
+            gradient.shape = self.given[var].shape  # one per forward step: no new size
         gradients = [(self.given[var], gradient) for var, gradient in zip(steps, stacked, strict=False)]
         gradients += [(self.start[memory], gradient) for memory, gradient in zip(carried, finals, strict=True)]
         return [*gradients, *zip(free, sums, strict=True), *rows.outside(stacked[len(steps) :])]
@@ -122,19 +122,19 @@ class LoopGradient(GradientBlock):
         return (self._trips(), *shape)
 
     def _trips(self) -> Size:
-        """How many trips the loop made: the size in front of what it stacks."""
+        """Return the number of iterations: the first size of the stacks."""
         stacks = self.op.outputs["stacked"]
         return stacks[0].shape[0] if stacks else self.op.block.program.unique("size")  # type: ignore[index]
 
     def _steps_of_rows(self) -> Size:
-        """How many steps a ragged loop made: the size in front of what it stacks per step."""
+        """Return the number of steps of a ragged loop: the first size of stacks with a value per step."""
         for inner, outer in (*self.given.items(), *zip(self.returned, self.op.outputs["stacked"], strict=True)):
             if not is_by_row(inner, self.forward):
                 return outer.shape[0]  # type: ignore[index]
         return self.op.block.program.unique("size")
 
-    def _take_the_length(self) -> None:
-        """Give the gradient loop something to count its trips by."""
+    def _add_sequence(self) -> None:
+        """Add a sequence to the gradient loop that determines its number of iterations."""
         self.read(next(iter(self.given)) if self.given else self.forward.outputs[0])
 
     def _memory(self, memory: Var) -> Var:
@@ -142,10 +142,10 @@ class LoopGradient(GradientBlock):
         return self.block.new_var(name, memory.dtype, memory.shape)
 
     def _carried(self, seeds: set[Var], reaching: set[Var]) -> list[Var]:
-        """The memories whose gradient is carried: those that a wanted value reaches, and that reach a gradient.
+        """Return the memories whose gradient is carried: a wanted value reaches them, and they reach a gradient.
 
-        `seeds` are the variables of the body at which gradients have arrived, `reaching` the memories whose final value has one.
-        Each is a fixpoint, because memories depend on each other from trip to trip. Counters drop out here.
+        `seeds` are the variables of the body with gradients, `reaching` the memories whose final value has one. Both sets are fixpoints,
+        because memories depend on each other between iterations. Counters are left out here.
         """
         depends = self.backward.depends
         sources = {*self.wanted(), *(var for var in self.op.inputs["free"] if self.backward.wants(var))}

@@ -1,4 +1,4 @@
-"""The rows of ragged sequences, as a loop over their steps visits them."""
+"""Ragged sequences at run time, in the order in which a loop over their steps visits the rows."""
 
 from collections.abc import Sequence
 
@@ -11,16 +11,16 @@ __all__ = ["RaggedRows", "elements_in"]
 
 
 def elements_in(sequence: Stack) -> int:
-    """How many elements all rows have together, by the first sequence of a ragged loop: those of its steps where it is an uneven stack."""
+    """Return the total number of elements of all rows, from the first sequence of a ragged loop, which may be an uneven stack."""
     return len(sequence) if isinstance(sequence, torch.Tensor) else sum(map(len, sequence))
 
 
 class RaggedRows:
-    """The steps of `n` rows that row splits `int64[n+1]` describe: how many there are, and which elements each of them has.
+    """The steps of `n` rows given by row splits `int64[n+1]`: how many there are, and the elements of each.
 
-    Rows are sorted by their lengths, the longest first, so that those which have a step are the first ones: `counts` says how
-    many, step by step. *Packed* elements are in the order of the steps, all of step 0 first.
-    Raises ValueError for row splits that do not cut the elements of `sequence`. Costs the sorting of the elements.
+    Rows are sorted by length, the longest first, so that the rows active in a step come first: `counts` holds their number, step by step.
+    *Packed* elements are in the order of the steps, all of step 0 first. Raises ValueError for row splits that do not fit the elements of
+    `sequence`. The cost is that of sorting the elements.
     """
 
     def __init__(self, splits: torch.Tensor, sequence: Stack):
@@ -36,33 +36,33 @@ class RaggedRows:
         self.steps = len(self.counts)
 
     def split(self, sequence: Stack, *, by_row: bool) -> Sequence[Stack]:
-        """The steps of a sequence: of one that has its elements row after row or, otherwise, of one that has a value for each step."""
+        """Return the steps of a sequence, which has its elements row after row if `by_row`, and otherwise one value per step."""
         self.check(sequence, by_row=by_row)
         if not isinstance(sequence, torch.Tensor):
             return sequence
         return sequence.index_select(0, self.packed).split(self.counts) if by_row else sequence.unbind(0)
 
     def check(self, sequence: Stack, *, by_row: bool) -> None:
-        """Raises ValueError for a sequence of another length than the rows have."""
+        """Raise ValueError for a sequence whose length does not match the rows."""
         count = self.total if by_row and isinstance(sequence, torch.Tensor) else self.steps
         if len(sequence) != count:
-            raise ValueError(f"a sequence of {len(sequence)}, where the row splits end at {self.total}, after {self.steps} steps")
+            raise ValueError(f"a sequence has the length {len(sequence)}, but the row splits end at {self.total}, after {self.steps} steps")
 
     def join(self, steps: Sequence[Stack]) -> Stack:
-        """The opposite of `split` for what each row has in each step; an uneven stack where that has another size in each."""
+        """Reverse `split` for values per row and step; return an uneven stack if their sizes differ between steps."""
         first = steps[0]
         if not isinstance(first, torch.Tensor) or any(isinstance(step, list) or step.shape[1:] != first.shape[1:] for step in steps):
             return list(steps)
         return self.unpack(torch.cat(steps))  # type: ignore[arg-type]
 
     def unpack(self, packed: torch.Tensor) -> torch.Tensor:
-        """Packed elements, row after row."""
+        """Return packed elements row after row."""
         return packed.index_select(0, self._unpacked)
 
     def sort(self, memory: torch.Tensor) -> torch.Tensor:
-        """A value for each row, the longest row first."""
+        """Return a value per row with the longest row first."""
         return memory.index_select(0, self.order)
 
     def unsort(self, memory: torch.Tensor) -> torch.Tensor:
-        """The opposite of `sort`."""
+        """Reverse `sort`."""
         return torch.empty_like(memory).index_copy_(0, self.order, memory)

@@ -1,4 +1,4 @@
-"""One step block, run once per step of a sequence. Its gradient is another such loop: `op/control/loop_gradient.py`."""
+"""A body that runs once per step of a sequence. Its gradient is another such loop: `op/control/loop_gradient.py`."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ from oarlock.tensor.stacks import Stack, stack
 
 __all__ = ["recurrent", "require_one_length", "segments_of", "split_outputs"]
 
-_LEAST = 4  # steps of a segment
+_LEAST = 4  # minimum steps of a segment
 
 
 @operator(
@@ -30,20 +30,19 @@ _LEAST = 4  # steps of a segment
 def recurrent(context, sequences, initial, free, splits=None, *, body: Block, summed: int = 0, reverse: bool = False, segments: int = 0):
     """Run ``body`` once per step, each step in a scope of its own.
 
-    ``sequences`` have time first, ``[t *d]``, and one length ``t``. The body takes a step of each sequence and
-    the memories; it returns what is stacked, then the next value of each memory, then the ``summed`` values
-    of which the loop gives the sum over its steps. ``free`` are the variables around the loop that the body
-    reads. With ``reverse`` the last step runs first; stacks keep the order of the sequences. Where ``t`` is 0,
-    stacks are empty, memories keep their initial values and sums are zero.
+    ``sequences`` have time as the first axis, ``[t *d]``, with the same length ``t``. The body receives a step of each sequence and the
+    memories; it returns the values to stack, then the next value of each memory, then ``summed`` values that are summed over the steps.
+    ``free`` are the outer variables that the body reads. With ``reverse``, the last step runs first; stacks keep the order of the
+    sequences. If ``t`` is 0, stacks are empty, memories keep their initial values and sums are zero.
 
-    With ``splits``, row splits ``int64[n+1]``, the sequences are ragged: the elements of ``n`` rows one after another,
-    ``[t *d]``. Step ``i`` takes element ``i`` of each row that has one, the longest row first, and nothing is padded: the body
-    sees ``[m *d]`` with an ``m`` that shrinks. Memories are ``[n *d]`` outside and ``[m *d]`` inside; that of a row
-    rests once its sequence has ended. What the body returns without ``m`` in front is stacked per step, ``[steps *d]``.
+    With ``splits``, row splits ``int64[n+1]``, the sequences are ragged: the concatenated elements of ``n`` rows, ``[t *d]``. Step ``i``
+    has element ``i`` of each row that has one, the longest row first, without padding: the body receives ``[m *d]`` with a decreasing
+    ``m``. Memories are ``[n *d]`` outside and ``[m *d]`` inside; the memory of a row is kept after its sequence has ended. Outputs of the
+    body without ``m`` in front are stacked per step, ``[steps *d]``.
 
-    With ``segments``, a trip takes several steps: the sequences are cut into so many segments at most, each of four steps or more, all as
-    long as the first but for the last. The body is given ``[m *d]`` and stacks that, one segment after another. Memories and sums are those
-    of segments. The pass `segment_loops` writes such loops, which have no gradient.
+    With ``segments``, an iteration covers several steps: the sequences are split into at most that many segments, of at least four steps
+    and equal length, except for the last. The body receives ``[m *d]`` and returns the like, which are concatenated. Memories and sums are
+    per segment. The pass `segment_loops` creates such loops; they have no gradient.
     """
     stack_vars, _, sum_vars = split_outputs(body.outputs, len(initial), summed)
     if segments:
@@ -79,20 +78,20 @@ def recurrent_steps(sequences, initial, free, splits=None, *, body, summed, reve
 
 
 def split_outputs(outputs: list, memories: int, summed: int) -> tuple[list, list, list]:
-    """A body's outputs: what is stacked, the next memories, what is summed."""
+    """Split the outputs of a body into stacked values, next memories and summed values."""
     first_memory = len(outputs) - summed - memories
     first_sum = len(outputs) - summed
     return outputs[:first_memory], outputs[first_memory:first_sum], outputs[first_sum:]
 
 
 def require_one_length(sequences: Sequence[Stack]) -> None:
-    """Raises ValueError for sequences of different lengths."""
+    """Raise ValueError for sequences of different lengths."""
     if any(len(sequence) != len(sequences[0]) for sequence in sequences):
         raise ValueError(f"sequences of different lengths: {', '.join(str(len(sequence)) for sequence in sequences)}")
 
 
 class Steps:
-    """The steps of sequences that have time first."""
+    """The steps of sequences with time as the first axis."""
 
     def __init__(self, sequences: list[Stack]):
         self.sequences = sequences
@@ -109,7 +108,7 @@ class Steps:
         return [sequence[step] for sequence in self.sequences]
 
     def check(self, given: list, step: int) -> None:
-        """Raises ValueError where what the body is given is not as large as it declares."""
+        """Raise ValueError if an input of the body does not have its declared size."""
 
     def before(self, memories: list, step: int) -> list:
         return memories
@@ -125,7 +124,7 @@ class Steps:
 
 
 class Segments(Steps):
-    """The segments of sequences that have time first, each of several steps."""
+    """The segments of sequences with time as the first axis, each of several steps."""
 
     def __init__(self, sequences: list[Stack], segments: int):
         super().__init__(sequences)
@@ -140,19 +139,19 @@ class Segments(Steps):
 
 
 def segments_of(count: int, *sequences: Stack) -> list[Sequence[torch.Tensor]]:
-    """Each sequence cut into `count` segments at most, as views. Raises ValueError where they have different lengths, or are uneven."""
+    """Split each sequence into at most `count` segments, as views. Raises ValueError if lengths differ, or a sequence is uneven."""
     require_one_length(sequences)
     if not all(isinstance(sequence, torch.Tensor) for sequence in sequences):
-        raise ValueError("a sequence whose steps have different sizes is not cut into segments")
+        raise ValueError("a sequence with steps of different sizes cannot be split into segments")
     steps = len(sequences[0])
     return [sequence.split(max(-(-steps // count), _LEAST)) if steps else () for sequence in sequences]  # type: ignore[union-attr]
 
 
 class RaggedSteps:
-    """The steps of ragged sequences, in which a memory has as many rows as have a step."""
+    """The steps of ragged sequences; a memory has as many rows as are active."""
 
     def __init__(self, sequences: list[Stack], splits: torch.Tensor, body: Block, op: Op, free: list[Stack]):
-        self.told = told_elsewhere(op, body)
+        self.sized_by_rows = told_elsewhere(op, body)
         self.free = dict(zip(op.inputs["free"], free, strict=True))
         self.rows = RaggedRows(splits, sequences[0])
         self.count = self.rows.steps
@@ -164,9 +163,9 @@ class RaggedSteps:
         return [steps[step] for steps in self.steps]
 
     def check(self, given: list, step: int) -> None:
-        if self.told:
+        if self.sized_by_rows:
             held = {**self.free, **dict(zip(self.body.inputs, given, strict=True))}
-            require_rows(active_rows(self.body), self.rows.counts[step], self.told, [held[var] for var in self.told])
+            require_rows(active_rows(self.body), self.rows.counts[step], self.sized_by_rows, [held[var] for var in self.sized_by_rows])
 
     def _memories_by_row(self) -> list[bool]:
         return self.by_row[len(self.steps) :]
@@ -194,7 +193,7 @@ class RaggedSteps:
 
 
 def recurrent_sizes(op: Op) -> BlockSizes | None:
-    """The number of rows that have a step, which row splits tell; and that of the steps, where a sequence has a value for each."""
+    """Return the sizes that row splits determine: the number of active rows, and of steps if a sequence has a value per step."""
     if not op.inputs.get("splits"):
         return None
     (body,) = op.blocks
@@ -210,33 +209,35 @@ recurrent.block_flow = flow_of
 @recurrent.infer_shape
 def recurrent_types(sequences, initial, free, splits, *, body, summed, reverse, segments=0):
     if not sequences:
-        raise ShapeError("a loop needs a sequence to step through")
+        raise ShapeError("a loop needs at least one sequence")
     for number, sequence in enumerate(sequences):
         if not sequence.shape:
-            raise ShapeError(f"sequence {number} has no dimension to step through")
+            raise ShapeError(f"sequence {number} has no axis of steps")
     if segments < 0 or (segments and splits is not None):
-        raise ShapeError(f"{segments} segments are no number from 0" if segments < 0 else "ragged sequences are not cut into segments")
+        raise ShapeError(
+            f"segments must be at least 0, not {segments}" if segments < 0 else "ragged sequences cannot be split into segments"
+        )
     form = (_SegmentForm if segments else _Form)(sequences, body) if splits is None else _RaggedForm(sequences, body, splits)
-    handed_in = [form.step(number, sequence) for number, sequence in enumerate(sequences)]
+    received = [form.step(number, sequence) for number, sequence in enumerate(sequences)]
     if len(body.inputs) != len(sequences) + len(initial):
-        raise ShapeError(f"the body takes {len(body.inputs)} values, yet is handed {len(sequences) + len(initial)}")
-    handed_in += [form.memory(type, var) for type, var in zip(initial, body.inputs[len(sequences) :], strict=True)]
+        raise ShapeError(f"the body takes {len(body.inputs)} values, but receives {len(sequences) + len(initial)}")
+    received += [form.memory(type, var) for type, var in zip(initial, body.inputs[len(sequences) :], strict=True)]
     if summed < 0 or len(body.outputs) < len(initial) + summed:
         raise ShapeError(f"the body returns {len(body.outputs)} values, too few for {len(initial)} memories and {summed} sums")
-    for var, type in zip(body.inputs, handed_in, strict=True):
+    for var, type in zip(body.inputs, received, strict=True):
         if (var.dtype, var.shape) != type:
-            raise ShapeError(f'the body takes "{var.name}" as {var.type_text}, yet is handed {type}')
+            raise ShapeError(f'the body takes "{var.name}" as {var.type_text}, but receives {type}')
     types = [TensorType(var.dtype, var.shape) for var in body.outputs]
     stacked, following, sums = split_outputs(types, len(initial), summed)
-    for number, (before, after) in enumerate(zip(handed_in[len(sequences) :], following, strict=True)):
+    for number, (before, after) in enumerate(zip(received[len(sequences) :], following, strict=True)):
         if before != after:
-            raise ShapeError(f"memory {number} begins as {before} but goes on as {after}")
+            raise ShapeError(f"memory {number} begins as {before} but continues as {after}")
     if any(type.shape is None for type in stacked):
-        raise ShapeError("the body returns a value of unknown rank, and steps of that cannot be stacked")
+        raise ShapeError("the body returns a value of unknown rank, whose steps cannot be stacked")
     around = _names([*sequences, *initial, *free, *([] if splits is None else [splits])])
     for number, type in enumerate(sums):
         if not _names([type]) <= around:
-            raise ShapeError(f"sum {number} is {type}, whose size may be another in each step")
+            raise ShapeError(f"sum {number} is {type}, whose size may differ between steps")
     return [form.stack(type) for type in stacked], list(initial), sums
 
 
@@ -245,7 +246,7 @@ def _names(types: Sequence[TensorType]) -> set[str]:
 
 
 class _Form:
-    """How the types outside a loop follow from those inside."""
+    """The relation of the types outside a loop to those inside."""
 
     def __init__(self, sequences: list[TensorType], body: Block):
         self.length = sequences[0].shape[0]  # type: ignore[index]
@@ -263,7 +264,7 @@ class _Form:
 
 
 class _SegmentForm(_Form):
-    """The same where a trip takes a segment of each sequence."""
+    """The relation of types for iterations over segments."""
 
     def __init__(self, sequences: list[TensorType], body: Block):
         super().__init__(sequences, body)
@@ -280,7 +281,7 @@ class _SegmentForm(_Form):
 
 
 class _RaggedForm:
-    """The same where the sequences are ragged."""
+    """The relation of types for ragged sequences."""
 
     def __init__(self, sequences: list[TensorType], body: Block, splits: TensorType):
         self.body = body
@@ -297,7 +298,7 @@ class _RaggedForm:
         if not is_by_row(var, self.body):
             return initial
         if not initial.shape or initial.shape[0] != self.rows:
-            raise ShapeError(f'the memory "{var.name}" begins as {initial}, where the sequences have {self.rows} rows')
+            raise ShapeError(f'the memory "{var.name}" begins as {initial}, but the sequences have {self.rows} rows')
         return TensorType(initial.dtype, (self.active, *initial.shape[1:]))
 
     def stack(self, type: TensorType) -> TensorType:
