@@ -505,4 +505,6 @@ def test_a_read_program_with_a_body_of_other_types_is_refused():
     assert broken != text
     with pytest.raises(ol.VerifyError) as caught:
         ol.parse_program(broken)
-    assert caught.value.message == "main, op 0 (recurrent): memory 0 begins as float64[rnn_0.rows, 3] but continues as float64[rnn_0.rows, 4]"
+    assert (
+        caught.value.message == "main, op 0 (recurrent): memory 0 begins as float64[rnn_0.rows, 3] but continues as float64[rnn_0.rows, 4]"
+    )

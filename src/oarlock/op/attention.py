@@ -52,8 +52,8 @@ def scaled_dot_product_attention(
     """``softmax(query key' scale) value``, with ``heads`` heads that each use their own columns (Vaswani et al., 2017).
 
     ``scale`` defaults to ``1 / sqrt(k / heads)``. With ``causal``, query ``i`` of ``t`` sees the keys up to ``i + s - t``. ``mask``,
-    ``[*b heads t s]``, hides keys where it is false; ``bias``, of the same shape, is added before the softmax. Each of their last three
-    sizes may be 1. A query that sees no key yields zeros. ``logsumexp`` is the logarithm of the softmax denominators: from it, the gradient
+    ``[*b heads t s]``, is true for visible keys; ``bias``, of the same shape, is added before the softmax. Each of their last three sizes
+    may be 1. A query that sees no key yields zeros. ``logsumexp`` is the logarithm of the softmax denominators: from it, the gradient
     recomputes the weights block by block (Dao et al., 2022). Second-order gradients store the full matrix of weights.
     """
     return attend(query, key, value, mask, bias, heads=heads, causal=causal, scale=scale)

@@ -214,7 +214,7 @@ def _share_of(size: Size, workers: int) -> Size:
     ],
 )
 def reduce_scatter(context, x, counts=None, like=None, *, axis: int = 0, workers: int = 0):
-    """The sum of a tensor over all workers, of which each worker keeps its part along ``axis``.
+    """Sum a tensor over all workers and split the sum along ``axis``: each worker gets its part.
 
     ``counts`` holds the size of each worker's part, in worker order; without it the parts are equal, and the size must be a multiple of the
     number of workers. The first size of ``like`` is the expected size of this worker's part. With ``workers``, the number of workers, the

@@ -277,7 +277,7 @@ def _declare(forward: Operator, dx, dfilter) -> None:
         return sum_by_channel(dy)
 
     def dbias_of_signals(dy):
-        return sum_by_channel(dy.contiguous())  # so that every layout rounds the sums alike
+        return sum_by_channel(dy.contiguous())  # so that sums are rounded in the same way for every layout
 
     by_layout = len(forward.signature.inputs[0].axes or ()) > 3
     for slot, kernel in (("x", dx), ("filter", dfilter), ("bias", dbias if by_layout else dbias_of_signals)):

@@ -165,7 +165,7 @@ scatter_add.gradient_programs(values=lambda rows, dy, *, axis=None: gather(dy, r
     ],
 )
 def merge(condition, yes, no):
-    """Rows of two tensors merged by a condition: the next row of ``yes`` where it is true, the next row of ``no`` where it is false.
+    """Merge two tensors of rows by a condition: each true element takes the next row of ``yes``, each false one the next row of ``no``.
 
     ``merge(c, gather(x, nonzero(c)), gather(x, nonzero(c, value=False)))`` is ``x``. Raises KernelError if the numbers of rows do not match
     the condition.
@@ -198,7 +198,7 @@ def merge_dno(condition, no_shape, dy):
 
 
 def _chosen(condition: torch.Tensor, shape: torch.Size, dy: torch.Tensor) -> torch.Tensor:
-    """Return the rows where the condition is true. Raises ValueError if the shape has another number of rows."""
+    """Return the rows of true elements. Raises ValueError if the shape has another number of rows."""
     rows = _numbers(condition)
     if len(rows) != shape[0]:
         raise ValueError(f"the condition selects {len(rows)} row{'' if len(rows) == 1 else 's'}, but the shape has {shape[0]}")
@@ -207,13 +207,13 @@ def _chosen(condition: torch.Tensor, shape: torch.Size, dy: torch.Tensor) -> tor
 
 @merge_dyes.gradient("dy")
 def merge_dyes_ddy(condition, dy_shape, ddyes):
-    """``ddyes`` in the rows where the condition is true, zeros in the other rows."""
+    """``ddyes`` in the rows of true elements, zeros in the others."""
     return _spread(condition, dy_shape, ddyes)
 
 
 @merge_dno.gradient("dy")
 def merge_dno_ddy(condition, dy_shape, ddno):
-    """``ddno`` in the rows where the condition is false, zeros in the other rows."""
+    """``ddno`` in the rows of false elements, zeros in the others."""
     return _spread(condition.logical_not(), dy_shape, ddno)
 
 

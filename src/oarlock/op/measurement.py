@@ -22,7 +22,7 @@ __all__ = ["chunk_counts", "contingency_table", "edit_distance", "require_scheme
         Case(x=0, y=0, rows=2, columns=1, ignore_index=0, counts=[[0], [0]]),
         Rejects("x contains 2; allowed are 0 to 1", x=[2], y=[0], rows=2, columns=2),
         Rejects("y contains -1; allowed are 0 to 1", x=[0], y=[-1], rows=2, columns=2),
-        Rejects("x contains 0; allowed are no numbers", x=[0], y=[0], rows=0, columns=1),
+        Rejects("x contains 0; allowed are none", x=[0], y=[0], rows=0, columns=1),
     ],
 )
 def contingency_table(x, y, *, rows: int, columns: int, ignore_index: int = -100):
@@ -35,7 +35,7 @@ def contingency_table(x, y, *, rows: int, columns: int, ignore_index: int = -100
     for name, values, count in (("x", x, rows), ("y", y, columns)):
         wrong = (values < 0) | (values >= count)
         if wrong.any():
-            allowed = f"0 to {count - 1}" if count > 0 else "no numbers"
+            allowed = f"0 to {count - 1}" if count > 0 else "none"
             raise ValueError(f"{name} contains {int(values[wrong][0])}; allowed are {allowed}")
     return torch.bincount(x * columns + y, minlength=rows * columns).reshape(rows, columns)
 

@@ -25,7 +25,7 @@ __all__ = ["dequantize", "linear_int8", "quantize_rows"]
 def quantize_rows(x):
     """Quantize each row to int8, with a scale of its own: ``scale = max(abs(x)) / 127``, ``q = round(x / scale)``.
 
-    A scale is at least the smallest normal number, in float16 the smallest positive number. There is no gradient: it is for inference.
+    A scale is at least the smallest normal number, in float16 the smallest positive number. It has no gradient; it is for inference.
     """
     scale = torch.amax(torch.abs(x), -1, keepdim=True).div_(127.0).clamp_min_(least_scale(x.dtype))
     return rounded(x, scale), scale.squeeze(-1)
@@ -42,7 +42,7 @@ def linear_int8(q, scale, w, w_scale, bias=None):
     """A quantized linear layer, ``out = (q @ w) * scale * w_scale + bias``, whose product is exact in int32.
 
     ``scale`` is per row, ``w_scale`` per column (Jacob et al., 2018; Dettmers et al., 2022). The product is exact for up to 133,000 columns
-    of ``q``. There is no gradient: it is for inference.
+    of ``q``. It has no gradient; it is for inference.
     """
     wide = at_least_single(scale)  # sums of a few thousand products overflow float16
     sums = multiply_int8(as_rows(q), w).to(wide.dtype).mul_(wide.reshape(-1, 1))
@@ -63,7 +63,7 @@ def linear_int8(q, scale, w, w_scale, bias=None):
 def dequantize(q, scale, *, axis: int = -1):
     """The floats that quantized integers represent: ``x = q * scale``, with a scale for each index along ``axis``.
 
-    There is no gradient: it is for inference.
+    It has no gradient; it is for inference.
     """
     shape = [1] * q.dim()
     shape[axis] = -1

@@ -194,7 +194,7 @@ def random_normal_like(
 ):
     """`random_normal` of the shape of ``like``, which is not kept alive.
 
-    Its rows may be those of a batch of ``all_rows`` from ``first_row`` on.
+    Its rows may be part of a batch of ``all_rows``, from ``first_row`` on.
     """
     rows = all_rows or (like[0] if like else 1)
     radius, angle = (_drawn(context, like, random_id, before + first_row) for before in (0, rows))

@@ -1,7 +1,7 @@
 """Operators with which each worker keeps an equal share of a tensor's elements, such as optimizer state [1].
 
 The elements are in the order of `reshape`, split into consecutive shares; the last ones are padded with zeros. So every share of a tensor
-has the size k = ceil(elements / workers), whatever its shape, and several tensors can be sent in one exchange.
+has the size k = ceil(elements / workers), for any shape, and several tensors can be sent in one exchange.
 
 [1] Rajbhandari et al., 2020, "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models".
 """

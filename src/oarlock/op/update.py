@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import torch
 
-import oarlock.op.sparse_update  # noqa: F401  whoever loads the steps of whole parameters has those of rows
+import oarlock.op.sparse_update  # noqa: F401  importing this module also registers the updates of rows
 from oarlock.backend.torch.private import foreach_sub
 from oarlock.errors import ShapeError
 from oarlock.ir.size import Shape, format_shape

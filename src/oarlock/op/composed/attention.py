@@ -27,9 +27,9 @@ def attention_by_head(
 ) -> Var:
     """``softmax(query key' scale) value``: float[*b h t k], float[*b g s k], float[*b g s e] -> float[*b h t e].
 
-    Each of the ``g`` heads of keys and values serves ``h / g`` consecutive heads of queries. A mask is broadcast to ``[*b h t s]``: bools
-    hide keys where they are false, floats are added to the scores. With `causal`, query ``i`` sees the keys up to ``i``, for any ``t`` and
-    ``s``, as in PyTorch and ONNX. The heads are moved among the columns, which is free if they were just moved from there. Raises
+    Each of the ``g`` heads of keys and values serves ``h / g`` consecutive heads of queries. A mask is broadcast to ``[*b h t s]``: a bool
+    mask is true for visible keys, a float mask is added to the scores. With `causal`, query ``i`` sees the keys up to ``i``, for any ``t``
+    and ``s``, as in PyTorch and ONNX. The heads are moved among the columns, which is free if they were just moved from there. Raises
     ShapeError.
     """
     query, key, value = (require_type(var, "attention_by_head: query, key or value") for var in (query, key, value))

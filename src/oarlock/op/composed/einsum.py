@@ -24,9 +24,9 @@ Labels = list[Label]
 def einsum(equation: str, *xs: Var) -> Var:
     """Einstein summation by an equation such as ``"bij,bjk->bik"``, as in NumPy and PyTorch: float[...], ... -> float[...].
 
-    Axes with the same letter have the same size; letters that are not in the result are summed over. ``...`` stands for broadcast axes.
-    Without ``->``, the result has ``...`` and the letters that occur once, in alphabetical order. Products are computed two at a time, from
-    left to right. Raises ArgumentError for an equation that does not fit the variables, ShapeError for sizes that do not fit.
+    Axes with the same letter have the same size; letters that are not in the result are summed over. ``...`` means broadcast axes. Without
+    ``->``, the result has ``...`` and the letters that occur once, in alphabetical order. Products are computed two at a time, from left to
+    right. Raises ArgumentError for an equation that does not fit the variables, ShapeError for sizes that do not fit.
     """
     xs = tuple(require_type(x, "einsum: an operand") for x in xs)
     given, result = _parse(equation, xs)

@@ -76,8 +76,8 @@ def _differ(x: Var, y: Var) -> bool:
 
 
 def writing_loss(name: str, x: Var, reduction: str, *others: str):
-    """Return a context that removes appended ops on an error. Raises ArgumentError for an unknown reduction or a
-    value that is no variable.
+    """Return a context that removes appended ops on an error. Raises ArgumentError for an unknown reduction, or if
+    ``x`` is not a variable.
     """
     require_reduction(reduction, *others)
     return undone_on_error(require_type(x, f"{name}: x").block.program)

@@ -21,7 +21,7 @@ def active_rows(body: Block) -> str:
 
 
 def is_by_row(var: Var, body: Block) -> bool:
-    """Return whether `var` has an element for each active row: whether its first size is that of the first step."""
+    """Return whether `var` has an element for each active row, which means that its first size is their number."""
     return bool(var.shape) and var.shape[0] == active_rows(body)  # type: ignore[index]
 
 

@@ -13,7 +13,7 @@ def even_sizes(block: Block, around: Collection[str] = ()) -> set[str]:
     """Return the names in `block` that have one value, if those in `around` do.
 
     Names that only uneven stacks define are left out, and all that are computed from these: stacks of inner blocks, captured variables,
-    inputs. A step of an uneven stack may itself be an uneven stack, of which only the length is known.
+    inputs. A step of an uneven stack may itself be an uneven stack; then only its length is known.
     """
     computed = {var for op in block.ops for var in op.writes}
     given = set() if block.parent is None else set(block.inputs)

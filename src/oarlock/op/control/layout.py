@@ -13,7 +13,7 @@ __all__ = ["Carried", "Layout", "flow_of"]
 
 @dataclass(eq=False)
 class Carried:
-    """A loop-carried value: where the block reads it, its next value, and its initial and final value outside."""
+    """A loop-carried value: its variable and its next value in the block, and its initial and final value outside."""
 
     inside: Var
     following: Var

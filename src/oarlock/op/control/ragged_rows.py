@@ -20,7 +20,7 @@ class RaggedRows:
 
     Rows are sorted by length, the longest first, so that the rows active in a step come first: `counts` holds their number, step by step.
     *Packed* elements are in the order of the steps, all of step 0 first. Raises ValueError for row splits that do not fit the elements of
-    `sequence`. The cost is that of sorting the elements.
+    `sequence`. Construction sorts the elements.
     """
 
     def __init__(self, splits: torch.Tensor, sequence: Stack):

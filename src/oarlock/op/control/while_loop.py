@@ -23,7 +23,7 @@ def while_(context, condition, initial, free, *, body: Block, max_trips: int = 0
     The body receives the carried values, at first ``initial``, and returns the next condition, ``bool[]``, then the values to stack, then
     the next carried values. ``free`` are the outer variables that the body reads. Stacks have a row per iteration, ``[trips *d]``; without
     iterations they are empty and carried values keep their initial ones. Raises KernelError if the condition is still true after
-    ``max_trips`` iterations; 0 is no limit. The gradient is a ``recurrent`` over the stacked values.
+    ``max_trips`` iterations; 0 means unlimited. The gradient is a ``recurrent`` over the stacked values.
     """
     stacked = len(body.outputs) - 1 - len(initial)
     carried = list(initial)
