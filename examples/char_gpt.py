@@ -1,4 +1,4 @@
-"""A character GPT: trained on the source of Python's standard library, it writes, each character drawn from what it says, with a cache.
+"""A character GPT, trained on the source of Python's standard library, that generates text with a cache of keys and values.
 
 oarlock train examples/char_gpt.py
 """
@@ -10,11 +10,11 @@ import numpy
 import oarlock as ol
 
 LAYERS, HEADS, WIDTH, CONTEXT = 2, 4, 64, 64
-CHARACTERS = len(ol.datasets.standard_library.vocabulary)  # those of ASCII
+CHARACTERS = len(ol.datasets.standard_library.vocabulary)  # ASCII
 
 
 def gpt(ids: ol.Var, dtype: str = "float32") -> ol.Var:
-    """How likely each character is to be the next one: int64[n t] -> float[n t CHARACTERS] (Radford et al., 2018)."""
+    """Return the logits of the next character: int64[n t] -> float[n t CHARACTERS] (Radford et al., 2018)."""
     x = ol.layer.embedding(ids, (CHARACTERS, WIDTH), initializer=ol.initializer.normal(deviation=0.02), dtype=dtype, name="characters")
     x = ol.layer.learned_positions(x, CONTEXT, name="positions")
     how = {"dropout": 0.0, "act": "gelu", "norm_first": True, "final_norm": True, "causal": True}
@@ -22,9 +22,9 @@ def gpt(ids: ol.Var, dtype: str = "float32") -> ol.Var:
 
 
 def step(ids: ol.Var, place: ol.Var, caches: list[ol.Var]) -> tuple[ol.Var, list[ol.Var]]:
-    """The same of one character each, int64[n], at `place`, int64[]: float[n CHARACTERS], and the caches with its keys and values.
+    """Return the logits after one character per row, int64[n], at position `place`, int64[]: float[n CHARACTERS], and the updated caches.
 
-    A cache, float[n CONTEXT WIDTH], has the keys, or the values, of a layer at each place so far. Layers of one name share parameters.
+    A cache, float[n CONTEXT WIDTH], has the keys or the values of a layer at all positions so far. Layers with one name share parameters.
     """
     places = ol.op.arange(stop=(CONTEXT,), dtype="int64")
     seen = ol.layer.reshape(places <= place, shape=(1, 1, 1, CONTEXT))
@@ -47,7 +47,7 @@ def step(ids: ol.Var, place: ol.Var, caches: list[ol.Var]) -> tuple[ol.Var, list
 
 
 def generate(text: ol.Var, length: ol.Var, temperature: ol.Var) -> ol.Var:
-    """The rows of `text`, int64[n CONTEXT], of which the first `length` characters are given, gone on with to their ends."""
+    """Continue the rows of `text`, int64[n CONTEXT], after their first `length` characters."""
     caches = [ol.op.full_batch_size_like(text, shape=(CONTEXT, WIDTH), value=0.0) for _ in range(2 * LAYERS)]
     place = ol.op.full(shape=(), value=0.0, dtype="int64")
     places = ol.op.arange(stop=(CONTEXT,), dtype="int64")
@@ -56,7 +56,7 @@ def generate(text: ol.Var, length: ol.Var, temperature: ol.Var) -> ol.Var:
         ids = ol.op.reduce_sum(text * ol.op.cast(ol.op.equal(places, place), dtype="int64"), axis=1)
         logits, following = step(ids, place, caches)
         noise = -ol.op.log(-ol.op.log(ol.op.random_uniform_like(logits) + 1e-20) + 1e-20)
-        drawn = ol.layer.reshape(ol.layer.argmax(logits / temperature + noise, axis=1), shape=(-1, 1))  # a draw by Gumbel's trick
+        drawn = ol.layer.reshape(ol.layer.argmax(logits / temperature + noise, axis=1), shape=(-1, 1))  # sampling by Gumbel's trick
         written = ol.op.logical_and(ol.op.equal(places, place + 1), places >= length)
         loop.carry(text, ol.op.where(written, drawn, text))
         for cache, value in zip(caches, following, strict=True):
@@ -67,7 +67,7 @@ def generate(text: ol.Var, length: ol.Var, temperature: ol.Var) -> ol.Var:
 
 
 def write_on(model: ol.Model, begin: str, rows: int, temperature: float = 0.7) -> list[str]:
-    """`begin`, and what the model goes on with, in so many ways."""
+    """Return `begin` with several continuations by the model."""
     text = numpy.zeros((rows, CONTEXT), "int64")
     text[:, : len(begin)] = list(begin.encode("ascii"))
     written = ol.infer(model, {"text": text, "length": len(begin), "temperature": temperature})
@@ -75,7 +75,7 @@ def write_on(model: ol.Model, begin: str, rows: int, temperature: float = 0.7) -
 
 
 def main(seed: int = 0, steps: int = 2000, files: int = 200, path: str = "char_gpt.safetensors") -> dict[str, object]:
-    """Train until a character held out costs less than 2.6 bits, save what writes, and let the file write; return both."""
+    """Train until a held-out character costs less than 2.6 bits, save the generator, and generate text; return bits and text."""
     train, held_out = ol.datasets.standard_library.split(length=CONTEXT, files=files)
     with ol.Program(seed=seed):
         following = ol.layer.data("next", [CONTEXT], dtype="int64")
@@ -94,21 +94,21 @@ def main(seed: int = 0, steps: int = 2000, files: int = 200, path: str = "char_g
     bits: list[float] = []
     while True:
         bits.append(float(numpy.log2(ol.evaluate({"perplexity": perplexity}, sample, result)["perplexity"])))
-        print(f"step {result.steps}: {bits[-1]:.2f} bits for a character held out")
+        print(f"step {result.steps}: {bits[-1]:.2f} bits for a held-out character")
         if bits[-1] < 2.6 or result.steps >= steps:
             break
         result = ol.train(result, train, steps=min(200, steps - result.steps), progress=False)
 
     ol.save_model(written, result.parameters, path)
     lines = write_on(ol.load_model(path), "    def ", 6)
-    print(f"saved {path}: what writes, loop and cache and all\n", *lines, sep="\n")
+    print(f"saved {path}\n", *lines, sep="\n")
     return {"bits": bits, "text": lines}
 
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, default=0, help="of the initial values, the order of the data and what is written")
-    arguments.add_argument("--steps", type=int, default=2000, help="at most so many")
-    arguments.add_argument("--files", type=int, default=200, help="how many files of the standard library are read at most")
-    arguments.add_argument("--path", default="char_gpt.safetensors", help="where what writes is saved")
+    arguments.add_argument("--seed", type=int, default=0, help="seed of the initial values, the order of the data and the generated text")
+    arguments.add_argument("--steps", type=int, default=2000, help="maximum number of steps")
+    arguments.add_argument("--files", type=int, default=200, help="maximum number of files of the standard library to read")
+    arguments.add_argument("--path", default="char_gpt.safetensors", help="output file")
     main(**vars(arguments.parse_args()))

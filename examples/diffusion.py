@@ -1,4 +1,4 @@
-"""Digits out of noise: a network that tells the noise in an image, and a loop that takes it away step by step.
+"""Generate digits from noise: a network predicts the noise in an image, and a loop removes it step by step.
 
 oarlock train examples/diffusion.py
 """
@@ -13,13 +13,13 @@ STEPS, WIDTH = 60, 256
 
 
 def amounts() -> tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]:
-    """Of each step: how much noise it adds, how much of the image it keeps, and how much all up to it keep: float32[STEPS]."""
+    """Return for each step the noise variance, the kept share of the image, and the product of all kept shares so far: float32[STEPS]."""
     noise = numpy.linspace(1e-3, 0.2, STEPS)
     return noise.astype("float32"), (1 - noise).astype("float32"), numpy.cumprod(1 - noise).astype("float32")
 
 
 def tell_noise(image: ol.Var, step: ol.Var) -> ol.Var:
-    """The noise that is in images: float[n 64] and how many steps were taken, int64[n] -> float[n 64]."""
+    """Predict the noise in images: float[n 64] and the number of noise steps, int64[n] -> float[n 64]."""
     when = ol.layer.embedding(step, (STEPS, WIDTH), initializer=ol.initializer.normal(deviation=0.1), name="when")
     hidden = ol.op.silu(ol.layer.fc(image, WIDTH, name="in") + when)
     for number in range(2):
@@ -29,7 +29,7 @@ def tell_noise(image: ol.Var, step: ol.Var) -> ol.Var:
 
 
 def train_cost(image: ol.Var, all_kept: ol.Var) -> ol.Var:
-    """How well the noise is told that images have after any number of steps: float[n 64] -> float[] (Ho et al., 2020, algorithm 1)."""
+    """Return the error of the predicted noise at random steps: float[n 64] -> float[] (Ho et al., 2020, algorithm 1)."""
     of_row = ol.op.slice(image, axis=1, stop=1)
     share = ol.layer.flatten(ol.op.random_uniform_like(of_row), start=0)
     step = ol.op.cast(share * STEPS, dtype="int64")
@@ -39,7 +39,7 @@ def train_cost(image: ol.Var, all_kept: ol.Var) -> ol.Var:
 
 
 def draw(noise: ol.Var, added: ol.Var, kept: ol.Var, all_kept: ol.Var) -> ol.Var:
-    """Images out of noise, by as many steps back: float[n 64] -> float[n 64] (equations 6 and 7). The loop is part of the program."""
+    """Generate images from noise by all steps in reverse: float[n 64] -> float[n 64] (equations 6 and 7), in a loop of the program."""
     zeros = ol.op.full_batch_size_like(noise, shape=(), value=0.0, dtype="int64")
     at = ol.op.full(shape=(), value=STEPS - 1.0, dtype="int64")
     loop = ol.while_loop(at >= 0, max_trips=STEPS)
@@ -56,7 +56,7 @@ def draw(noise: ol.Var, added: ol.Var, kept: ol.Var, all_kept: ol.Var) -> ol.Var
 
 
 def likeness(drawn: numpy.ndarray, real: numpy.ndarray) -> float:
-    """How far drawn images are from the nearest real one, by how far real ones are from theirs: at 1 they are as near."""
+    """Return the mean distance of drawn images to the nearest real one, divided by the same distance for real images."""
 
     def nearest(images: numpy.ndarray, *, others: bool) -> float:
         apart = ((images[:, None] - real[None]) ** 2).sum(2)
@@ -66,9 +66,9 @@ def likeness(drawn: numpy.ndarray, real: numpy.ndarray) -> float:
 
 
 def main(seed: int = 0, epochs: int = 240, every: int = 30, path: str = "diffusion.safetensors") -> dict[str, object]:
-    """Train until what is drawn is no further from real digits than 1.4 times what these are from one another; save; return some."""
+    """Train until the likeness of the drawn digits is at most 1.4; save the generator, and return likenesses and images."""
     with ol.Program(seed=seed):
-        added, kept, all_kept = (ol.Variable(value=values) for values in amounts())  # constants: they carry their values
+        added, kept, all_kept = (ol.Variable(value=values) for values in amounts())  # constants: inputs with a value
         cost = train_cost(ol.layer.data("image", shape=[64]), all_kept)
         drawn = draw(ol.layer.data("noise", shape=[64]), added, kept, all_kept)
 
@@ -86,15 +86,15 @@ def main(seed: int = 0, epochs: int = 240, every: int = 30, path: str = "diffusi
         if likenesses[-1] < 1.4:
             break
     ol.save_model(drawn, averaged, path)
-    print(f"saved {path}: what draws, loop and all")
+    print(f"saved {path}")
     images = ol.infer(ol.load_model(path), {"noise": noise[:40]})
     return {"likeness": likenesses, "image": (images.reshape(-1, 8, 8) + 1) / 2}
 
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, default=0, help="of the initial values, the noise and the order of the data")
-    arguments.add_argument("--epochs", type=int, default=240, help="at most so many")
-    arguments.add_argument("--every", type=int, default=30, help="after how many epochs digits are drawn and measured")
-    arguments.add_argument("--path", default="diffusion.safetensors", help="where what draws is saved")
+    arguments.add_argument("--seed", type=int, default=0, help="seed of the initial values, the noise and the order of the data")
+    arguments.add_argument("--epochs", type=int, default=240, help="maximum number of epochs")
+    arguments.add_argument("--every", type=int, default=30, help="number of epochs between measurements")
+    arguments.add_argument("--path", default="diffusion.safetensors", help="output file")
     main(**vars(arguments.parse_args()))

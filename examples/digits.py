@@ -1,4 +1,4 @@
-"""Learn to read handwritten digits, and save the reader as one file.
+"""Train a network to read handwritten digits, and save it as one file.
 
 oarlock train examples/digits.py
 oarlock infer digits.safetensors --data digits:test
@@ -10,7 +10,7 @@ import oarlock as ol
 
 
 def main(seed: int = 0, epochs: int = 20, path: str = "digits.safetensors") -> float:
-    """Train on four fifths of the digits, save, and return the share of the last fifth that is read right."""
+    """Train on four fifths of the digits, save the model, and return the accuracy on the last fifth."""
     with ol.Program(seed=seed):
         image = ol.layer.data("image", shape=[1, 8, 8])
         label = ol.layer.data("label", shape=[], dtype="int64")
@@ -32,13 +32,13 @@ def main(seed: int = 0, epochs: int = 20, path: str = "digits.safetensors") -> f
         show={"accuracy": accuracy},
     )
     ol.save_model(predict, result.parameters, path)
-    print(f"saved {path}: what predicts, and its parameters")
+    print(f"saved {path}")
     return result.history[-1].validation["accuracy"]
 
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, default=0, help="of the initial values, the order of the data and its split")
+    arguments.add_argument("--seed", type=int, default=0, help="seed of the initial values, the order of the data and the split")
     arguments.add_argument("--epochs", type=int, default=20)
-    arguments.add_argument("--path", default="digits.safetensors", help="where the model is saved")
+    arguments.add_argument("--path", default="digits.safetensors", help="output file")
     main(**vars(arguments.parse_args()))

@@ -1,4 +1,4 @@
-"""Digits by two networks: the rows of digits below 5 take one, the others the other, and their logits are merged.
+"""Read digits with two networks: rows with digits below 5 go through one, the others through the other, and the logits are merged.
 
 oarlock train examples/digits_ifelse.py
 """
@@ -9,9 +9,9 @@ import oarlock as ol
 
 
 def main(seed: int = 0, epochs: int = 30) -> dict[str, float]:
-    """Train until the loss on a fifth of the digits, held out, is below 0.2; return what the last epoch measured on them.
+    """Train until the loss on a held-out fifth of the digits is below 0.2; return the validation metrics of the last epoch.
 
-    The label chooses the network, so this shows rows that go two ways, and is no fair test of reading.
+    The label chooses the network, so this demonstrates branches by rows; the accuracy is not that of a classifier.
     """
     with ol.Program(seed=seed):
         image = ol.layer.data("image", shape=[1, 8, 8])
@@ -38,6 +38,6 @@ def main(seed: int = 0, epochs: int = 30) -> dict[str, float]:
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, default=0, help="of the initial values, the order of the data and its split")
-    arguments.add_argument("--epochs", type=int, default=30, help="at most so many")
+    arguments.add_argument("--seed", type=int, default=0, help="seed of the initial values, the order of the data and the split")
+    arguments.add_argument("--epochs", type=int, default=30, help="maximum number of epochs")
     main(**vars(arguments.parse_args()))

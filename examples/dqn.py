@@ -1,4 +1,4 @@
-"""Learn to catch by trying: a network that tells what each move is worth, trained on what moves led to (a deep Q-network).
+"""Learn to catch a ball by trial and error, with a deep Q-network, which estimates the value of each move.
 
 oarlock train examples/dqn.py
 """
@@ -13,9 +13,10 @@ HEIGHT, WIDTH, MOVES = 7, 6, 3
 
 
 class Catch:
-    """A ball falls, one row at a time, and drifts; a paddle in the last row moves left, stays, or moves right: 1 if it catches, else -1.
+    """A game: a ball falls and drifts, and a paddle in the last row moves left, stays, or moves right.
 
-    Many games are played at once; one that ends begins anew. It stands for the games of an Atari console.
+    The reward is 1 if the paddle catches the ball, else -1. Many games are played in parallel; a game that ends is restarted. It
+    replaces the Atari games of the paper.
     """
 
     def __init__(self, games: int, seed: int):
@@ -29,7 +30,7 @@ class Catch:
         self.drift[ended], self.paddle[ended] = self.random.integers(-1, 2, count), self.random.integers(0, WIDTH, count)
 
     def look(self) -> numpy.ndarray:
-        """The view of each game: where ball and paddle are, and where the ball was before, float32[games 2*HEIGHT*WIDTH + WIDTH]."""
+        """Return the positions of ball and paddle and the previous position of the ball, float32[games 2*HEIGHT*WIDTH + WIDTH]."""
         games = numpy.arange(len(self.row))
         board = numpy.zeros((2, len(games), HEIGHT, WIDTH), "float32")
         paddle = numpy.zeros((len(games), WIDTH), "float32")
@@ -39,7 +40,7 @@ class Catch:
         return numpy.concatenate([board[0].reshape(len(games), -1), board[1].reshape(len(games), -1), paddle], axis=1)
 
     def move(self, moves: numpy.ndarray) -> tuple[numpy.ndarray, numpy.ndarray]:
-        """Rewards, float32[games], and which games ended with that, bool[games]."""
+        """Move, and return the rewards, float32[games], and the games that ended, bool[games]."""
         self.paddle = numpy.clip(self.paddle + moves - 1, 0, WIDTH - 1)
         self.row, self.column = self.row + 1, numpy.clip(self.column + self.drift, 0, WIDTH - 1)
         ended = self.row == HEIGHT - 1
@@ -48,18 +49,18 @@ class Catch:
 
 
 def worth(seen: ol.Var, name: str) -> ol.Var:
-    """The worth of each move: float[n k] -> float[n MOVES]."""
+    """Estimate the value of each move: float[n k] -> float[n MOVES]."""
     return ol.layer.fc(ol.layer.fc(seen, 64, act="relu", name=f"{name}.hidden"), MOVES, name=f"{name}.moves")
 
 
 def main(seed: int = 0, rounds: int = 3000, path: str = "catch.safetensors") -> dict[str, object]:
-    """Play and learn until more than 97 of 100 balls are caught; save what plays, and return how many were caught as time went on."""
+    """Play and learn until more than 97 of 100 balls are caught; save the player, and return the share of caught balls over time."""
     size = 2 * HEIGHT * WIDTH + WIDTH
     with ol.Program(seed=seed) as program:
         seen, after = ol.layer.data("seen", [size]), ol.layer.data("after", [size])
         move, reward, ended = ol.layer.data("move", [], dtype="int64"), ol.layer.data("reward", []), ol.layer.data("ended", [])
         values = worth(seen, "now")
-        later = ol.op.stop_gradient(ol.op.reduce_max(worth(after, "before"), axis=1))  # by the network as it was some time ago
+        later = ol.op.stop_gradient(ol.op.reduce_max(worth(after, "before"), axis=1))  # by the older copy of the network
         expected = reward + 0.95 * (1.0 - ended) * later
         chosen = ol.op.reduce_sum(values * ol.layer.one_hot(move, depth=MOVES), axis=1)
         cost = ol.layer.mean(ol.layer.huber_loss(chosen, expected))
@@ -82,7 +83,7 @@ def main(seed: int = 0, rounds: int = 3000, path: str = "catch.safetensors") -> 
         memory = memory[-500:]
         games.begin(over)
         now = games.look()
-        if number % 100 == 0:  # the older network becomes what the newer one is
+        if number % 100 == 0:  # update the older copy
             for var in program.parameters():
                 if var.name.startswith("before."):
                     scope[var.name] = scope[var.name.replace("before.", "now.")].clone()
@@ -91,18 +92,18 @@ def main(seed: int = 0, rounds: int = 3000, path: str = "catch.safetensors") -> 
             learn({name: numpy.concatenate([item[name] for item in remembered]) for name in remembered[0]})
         if number % 100 == 99:
             caught.append(float(numpy.mean(numpy.array(results[-250:]) > 0)))
-            print(f"round {number + 1}: {caught[-1]:.0%} caught, {curious:.0%} of the moves by chance")
+            print(f"round {number + 1}: {caught[-1]:.0%} caught, {curious:.0%} of the moves at random")
             if caught[-1] > 0.97:
                 break
 
     ol.save_model(values, scope, path)
-    print(f"saved {path}: what plays")
+    print(f"saved {path}")
     return {"caught": caught}
 
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, default=0, help="of the games, the initial values and the moves by chance")
-    arguments.add_argument("--rounds", type=int, default=3000, help="at most so many moves in each of 16 games")
-    arguments.add_argument("--path", default="catch.safetensors", help="where what plays is saved")
+    arguments.add_argument("--seed", type=int, default=0, help="seed of the games, the initial values and the random moves")
+    arguments.add_argument("--rounds", type=int, default=3000, help="maximum number of moves in each of 16 games")
+    arguments.add_argument("--path", default="catch.safetensors", help="output file")
     main(**vars(arguments.parse_args()))

@@ -1,4 +1,4 @@
-"""Fine-tune a residual network of PyTorch on handwritten digits: it comes in as a layer, and goes back as a state dict.
+"""Fine-tune a PyTorch residual network on handwritten digits: import it as a layer, and return the weights as a state dict.
 
 python examples/fine_tuned_resnet.py
 python examples/fine_tuned_resnet.py --torchvision     torchvision's ResNet-18, with eleven million parameters
@@ -15,7 +15,7 @@ import oarlock as ol
 
 
 class Block(nn.Module):
-    """Two convolutions beside a shortcut, by the names that torchvision gives them (He et al., 2016)."""
+    """Two convolutions and a shortcut, with torchvision's parameter names (He et al., 2016)."""
 
     def __init__(self, before: int, after: int, stride: int):
         super().__init__()
@@ -47,7 +47,7 @@ class ResNet(nn.Module):
 
 
 def make_trunk(from_torchvision: bool) -> nn.Module:
-    """The network without its last layer; torchvision's begins with a convolution that fits small grey images."""
+    """Return the network without its last layer; torchvision's gets a first convolution for small gray images."""
     if not from_torchvision:
         return ResNet()
     try:
@@ -60,9 +60,9 @@ def make_trunk(from_torchvision: bool) -> nn.Module:
 
 
 def pretrain(net: nn.Module, image: torch.Tensor, epochs: int) -> float:
-    """Train in PyTorch, without labels: by how many quarter turns is an image turned (Gidaris et al., 2018)? Return the share told right.
+    """Pretrain in PyTorch without labels, by predicting the rotation of an image (Gidaris et al., 2018); return the accuracy.
 
-    It stands for the pretrained weights that a user has in a file; there is none here.
+    It replaces the pretrained weights of a file, which this example does not have.
     """
     head = nn.Linear(net(image[:2]).shape[1], 4)
     optimizer = torch.optim.Adam([*net.parameters(), *head.parameters()], 1e-3)
@@ -81,12 +81,12 @@ def pretrain(net: nn.Module, image: torch.Tensor, epochs: int) -> float:
 
 
 def main(seed: int = 0, epochs: int = 8, torchvision: bool = False, path: str = "resnet_digits.safetensors") -> float:
-    """Pretrain in PyTorch, import, train the last layer alone and then everything; return the share of digits read right."""
+    """Pretrain in PyTorch, import, train the last layer and then all layers; return the accuracy."""
     train, test = ol.datasets.digits.split(seed=seed)
     torch.manual_seed(seed)
     net = make_trunk(torchvision)
     told = pretrain(net, torch.from_numpy(train["image"]), epochs)
-    print(f"in PyTorch: {told:.1%} of the turns of training images are told")
+    print(f"in PyTorch: {told:.1%} of the rotations of training images are predicted correctly")
 
     trunk = ol.from_torch(net, torch.zeros(2, 1, 8, 8), dynamic="n")
     with ol.Program(seed=seed) as program:
@@ -102,7 +102,7 @@ def main(seed: int = 0, epochs: int = 8, torchvision: bool = False, path: str = 
         variable.trainable = False
     adam = ol.optimizer.Adam(3e-3)
     result = ol.train(cost, train, optimizer=adam, epochs=epochs, validate=test, show={"accuracy": accuracy}, scope=parameters)
-    print(f"the last layer alone: {result.history[-1].validation['accuracy']:.1%} of the digits never seen")
+    print(f"only the last layer: {result.history[-1].validation['accuracy']:.1%} of the unseen digits")
     for variable in of_trunk:
         variable.trainable = True
     result = ol.train(result, train, epochs=2 * epochs, validate=test)
@@ -117,14 +117,16 @@ def main(seed: int = 0, epochs: int = 8, torchvision: bool = False, path: str = 
     apart = abs(ol.infer(logits, {"image": test["image"]}, result.parameters) - theirs.numpy()).max()
     print(f"back in PyTorch: the same logits, within {apart:.0e}")
     ol.save_model(ol.layer.softmax(logits), result.parameters, path)
-    print(f"saved {path}: what predicts, which needs none of the classes above")
+    print(f"saved {path}, which needs none of the classes above")
     return reached
 
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, default=0, help="of the initial values, the order of the data and its split")
-    arguments.add_argument("--epochs", type=int, default=8, help="in PyTorch, and of the last layer; all layers train for twice as many")
-    arguments.add_argument("--torchvision", action="store_true", help="take torchvision's ResNet-18")
-    arguments.add_argument("--path", default="resnet_digits.safetensors", help="where the model is saved")
+    arguments.add_argument("--seed", type=int, default=0, help="seed of the initial values, the order of the data and the split")
+    arguments.add_argument(
+        "--epochs", type=int, default=8, help="number of epochs in PyTorch and for the last layer; all layers train for twice as many"
+    )
+    arguments.add_argument("--torchvision", action="store_true", help="use torchvision's ResNet-18")
+    arguments.add_argument("--path", default="resnet_digits.safetensors", help="output file")
     main(**vars(arguments.parse_args()))

@@ -1,4 +1,4 @@
-"""Fit a line: how far diabetes will have got in a year, told from ten numbers about a patient by one layer.
+"""Fit a linear model: predict the progression of diabetes within a year from ten measurements.
 
 oarlock train examples/fit_a_line.py
 """
@@ -11,9 +11,9 @@ import oarlock as ol
 
 
 def load(seed: int) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndarray]]:
-    """442 patients, four fifths to train on: x float32[n 10] of mean 0 and deviation 1 among these, y float32[n 1] by hundreds.
+    """Return 442 patients, four fifths for training: x float32[n 10], standardized on the training rows, y float32[n 1] in hundreds.
 
-    They come with scikit-learn, and stand for the houses of the chapter, which have to be fetched.
+    The data set of scikit-learn replaces the house prices of the book chapter, which must be downloaded.
     """
     train, test = ol.datasets.diabetes.split(seed)
     mean, deviation = train["x"].mean(0), train["x"].std(0)
@@ -22,7 +22,7 @@ def load(seed: int) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndarray]]
 
 
 def main(seed: int = 0, epochs: int = 40, path: str = "line.safetensors") -> dict[str, object]:
-    """Train until the error on patients held out no longer falls; save the line, and return what it tells of them."""
+    """Train until the error on held-out patients no longer decreases; save the model, and return its predictions for them."""
     with ol.Program(seed=seed):
         x, y = ol.layer.data("x", shape=[10]), ol.layer.data("y", shape=[1])
         predict = ol.layer.fc(x, 1)
@@ -41,13 +41,13 @@ def main(seed: int = 0, epochs: int = 40, path: str = "line.safetensors") -> dic
 
     ol.save_model(predict, result.parameters, path)
     told = ol.infer(ol.load_model(path), {"x": test["x"]})
-    print(f"saved {path}: it is {100 * errors[-1]:.0f} off, where the mean of all is {100 * test['y'].std():.0f}")
+    print(f"saved {path}; its error is {100 * errors[-1]:.0f}, that of the mean {100 * test['y'].std():.0f}")
     return {"errors": errors, "true": test["y"][:, 0], "told": told[:, 0]}
 
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, default=0, help="of the initial values, the order of the data and its split")
-    arguments.add_argument("--epochs", type=int, default=40, help="at most so many")
-    arguments.add_argument("--path", default="line.safetensors", help="where the line is saved")
+    arguments.add_argument("--seed", type=int, default=0, help="seed of the initial values, the order of the data and the split")
+    arguments.add_argument("--epochs", type=int, default=40, help="maximum number of epochs")
+    arguments.add_argument("--path", default="line.safetensors", help="output file")
     main(**vars(arguments.parse_args()))

@@ -1,4 +1,4 @@
-"""Two networks against each other: one draws digits, the other tells them from real ones. Two programs train in one scope.
+"""A generative adversarial network: one network draws digits, the other distinguishes them from real ones. Two programs train in one scope.
 
 oarlock train examples/gan.py
 """
@@ -13,13 +13,13 @@ NOISE = 16
 
 
 def draw(noise: ol.Var) -> ol.Var:
-    """Digits: float[n NOISE] -> float[n 64], ink from 0 to 1."""
+    """Draw digits: float[n NOISE] -> float[n 64], ink from 0 to 1."""
     hidden = ol.layer.fc(noise, 128, act="leaky_relu", name="drawing.0")
     return ol.layer.fc(ol.layer.fc(hidden, 128, act="leaky_relu", name="drawing.1"), 64, act="sigmoid", name="drawing.2")
 
 
 def judge(image: ol.Var) -> ol.Var:
-    """How real images look, a logit each: float[n 64] -> float[n]."""
+    """Return a logit for each image, high if it looks real: float[n 64] -> float[n]."""
     hidden = ol.layer.fc(image, 128, act="leaky_relu", name="judging.0")
     hidden = ol.layer.dropout(ol.layer.fc(hidden, 64, act="leaky_relu", name="judging.1"), rate=0.3)
     return ol.layer.flatten(ol.layer.fc(hidden, 1, name="judging.2"), start=0)
@@ -30,9 +30,9 @@ def cost_of(logits: ol.Var, real: float) -> ol.Var:
 
 
 def write(seed: int, rate: float) -> dict[str, tuple[ol.Program, list[ol.Var]]]:
-    """A program that trains the judge, one that trains who draws, and one that only draws (Goodfellow et al., 2014).
+    """Write the programs: one trains the judge, one trains the generator, and one only draws (Goodfellow et al., 2014).
 
-    Parameters of one name are one parameter: in whose scope they lie. Each optimizer is told which are its own.
+    Parameters with the same name are shared in one scope. Each optimizer updates only its own network.
     """
     written = {}
     for name in ("judging", "drawing", "drawn"):
@@ -53,7 +53,7 @@ def write(seed: int, rate: float) -> dict[str, tuple[ol.Program, list[ol.Var]]]:
 
 
 def likeness(drawn: numpy.ndarray, real: numpy.ndarray) -> float:
-    """How far drawn images are from the nearest real one, by how far real ones are from theirs: at 1 they are as near."""
+    """Return the mean distance of drawn images to the nearest real one, divided by the same distance for real images."""
 
     def nearest(images: numpy.ndarray, *, others: bool) -> float:
         apart = ((images[:, None] - real[None]) ** 2).sum(2)
@@ -63,14 +63,14 @@ def likeness(drawn: numpy.ndarray, real: numpy.ndarray) -> float:
 
 
 def main(seed: int = 0, epochs: int = 200, rate: float = 1e-3) -> dict[str, object]:
-    """Train by turns until what is drawn is no further from real digits than 1.15 times these from one another; return some."""
+    """Train alternately until the likeness of the drawn digits is at most 1.15; return likenesses and images."""
     digits = ol.datasets.digits.load()["image"].reshape(-1, 64)
     random = numpy.random.default_rng(seed)
     programs, parameters, executor = write(seed, rate), ol.Scope(), ol.Executor()
     for program, _ in programs.values():
         ol.init(program, parameters, only=program.parameters())
     steps = {}
-    for name, (program, fetch) in programs.items():  # the state of each optimizer in a scope of its own, around which are the parameters
+    for name, (program, fetch) in programs.items():  # each optimizer's state in an inner scope, the parameters in the outer one
         steps[name] = executor.prepare(program, fetch, scope=ol.init(program, parameters.new_scope(name)))
 
     def noise(rows: int) -> dict[str, numpy.ndarray]:
@@ -92,7 +92,7 @@ def main(seed: int = 0, epochs: int = 200, rate: float = 1e-3) -> dict[str, obje
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, default=0, help="of the initial values, the noise and the order of the data")
-    arguments.add_argument("--epochs", type=int, default=200, help="at most so many")
-    arguments.add_argument("--rate", type=float, default=1e-3, help="of both optimizers")
+    arguments.add_argument("--seed", type=int, default=0, help="seed of the initial values, the noise and the order of the data")
+    arguments.add_argument("--epochs", type=int, default=200, help="maximum number of epochs")
+    arguments.add_argument("--rate", type=float, default=1e-3, help="learning rate of both optimizers")
     main(**vars(arguments.parse_args()))

@@ -1,4 +1,4 @@
-"""Tell images in color apart: convolutions in residual blocks, with batch norm and dropout.
+"""Classify color images with residual blocks, batch norm and dropout.
 
 oarlock train examples/image_classification.py
 """
@@ -14,9 +14,9 @@ CLASSES = ["disk", "ring", "square", "cross", "stripes"]
 
 
 def make_images(count: int, seed: int) -> dict[str, numpy.ndarray]:
-    """Shapes of any color, size and place on other colors, in noise: image float32[count 3 SIZE SIZE], label int64[count].
+    """Generate noisy shapes of random color, size and position: image float32[count 3 SIZE SIZE], label int64[count].
 
-    They stand for the ten classes of CIFAR-10, which has to be fetched: color and place tell nothing, only the shape does.
+    They replace CIFAR-10, which must be downloaded. The class depends only on the shape, not on color or position.
     """
     random = numpy.random.default_rng(seed)
     label = random.integers(0, len(CLASSES), count)
@@ -43,13 +43,13 @@ def normalized(x: ol.Var, filters: int, *, stride: int = 1, act: str | None = No
 
 
 def residual(x: ol.Var, filters: int, stride: int) -> ol.Var:
-    """Two convolutions beside a shortcut (He et al., 2016)."""
+    """Apply two convolutions and a shortcut (He et al., 2016)."""
     shortcut = x if stride == 1 else ol.layer.conv2d(x, filters=filters, size=1, stride=stride, bias=False)
     return ol.op.relu(shortcut + normalized(normalized(x, filters, stride=stride, act="relu"), filters))
 
 
 def main(seed: int = 0, epochs: int = 12, rows: int = 3000, path: str = "shapes.safetensors") -> dict[str, object]:
-    """Train until more than 90 % of the images held out are told right; save, and return the measurements and some images."""
+    """Train until the accuracy on held-out images exceeds 90 %; save the model, and return the metrics and some images."""
     with ol.Program(seed=seed):
         image = ol.layer.data("image", shape=[3, SIZE, SIZE])
         label = ol.layer.data("label", shape=[], dtype="int64")
@@ -74,7 +74,7 @@ def main(seed: int = 0, epochs: int = 12, rows: int = 3000, path: str = "shapes.
 
     ol.save_model(predict, result.parameters, path)
     (table,) = ol.evaluate(confusion, test, result).values()
-    print(f"saved {path}: what tells {', '.join(CLASSES)}\n{table}")
+    print(f"saved {path} for {', '.join(CLASSES)}\n{table}")
     some = test["image"][:18]
     told = ol.infer(ol.load_model(path), {"image": some}).argmax(1)
     return {"accuracy": measured, "image": some, "told": [CLASSES[number] for number in told], "confusion": table}
@@ -82,8 +82,8 @@ def main(seed: int = 0, epochs: int = 12, rows: int = 3000, path: str = "shapes.
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, default=0, help="of the images, the initial values and the order of the data")
-    arguments.add_argument("--epochs", type=int, default=12, help="at most so many")
-    arguments.add_argument("--rows", type=int, default=3000, help="how many images are trained on")
-    arguments.add_argument("--path", default="shapes.safetensors", help="where the model is saved")
+    arguments.add_argument("--seed", type=int, default=0, help="seed of the images, the initial values and the order of the data")
+    arguments.add_argument("--epochs", type=int, default=12, help="maximum number of epochs")
+    arguments.add_argument("--rows", type=int, default=3000, help="number of training images")
+    arguments.add_argument("--path", default="shapes.safetensors", help="output file")
     main(**vars(arguments.parse_args()))

@@ -1,4 +1,4 @@
-"""A language model of words: two layers of LSTM read a long text piece by piece, and keep their state from piece to piece.
+"""A word-level language model: two LSTM layers read a long text piece by piece, and keep their state between pieces.
 
 oarlock train examples/language_model.py
 """
@@ -11,13 +11,13 @@ import numpy
 
 import oarlock as ol
 
-LAYERS, SIZE, STEPS, ROWS = 2, 96, 20, 20  # those of the small model of the chapter, but for its size of 200
+LAYERS, SIZE, STEPS, ROWS = 2, 96, 20, 20  # as in the small model of the book chapter, whose SIZE is 200
 
 
 def read_docstrings(files: int, count: int) -> tuple[numpy.ndarray, list[str]]:
-    """The docstrings of Python's standard library as ranks among the most frequent words, 0 for others: int64[n]; and those words.
+    """Return the docstrings of the standard library as ranks of the most frequent words, 0 for others: int64[n]; and these words.
 
-    They stand for the Penn Treebank, which is not free.
+    They replace the Penn Treebank, which is not free.
     """
     words = [word for text in ol.datasets.standard_library.docstrings(files=files) for word in re.findall(r"[a-z]+|[.,:]", text.lower())]
     vocabulary = ["?", *(word for word, _ in Counter(words).most_common(count - 1))]
@@ -26,7 +26,7 @@ def read_docstrings(files: int, count: int) -> tuple[numpy.ndarray, list[str]]:
 
 
 def pieces(ids: numpy.ndarray, rows: int) -> list[dict[str, numpy.ndarray]]:
-    """The text in `rows` columns that are read side by side, cut into pieces of STEPS words: words and next, int64[STEPS rows]."""
+    """Split the text into `rows` parallel columns and pieces of STEPS words: words and next words, int64[STEPS rows]."""
     length = (len(ids) - 1) // rows
     columns = [ids[start : start + rows * length].reshape(rows, length).T for start in (0, 1)]
     starts = range(0, length - STEPS + 1, STEPS)
@@ -34,7 +34,7 @@ def pieces(ids: numpy.ndarray, rows: int) -> list[dict[str, numpy.ndarray]]:
 
 
 def main(seed: int = 0, epochs: int = 8, files: int = 300, words: int = 2000, path: str = "language.safetensors") -> dict[str, object]:
-    """Train until the perplexity of text held out no longer falls; save, and return the perplexities and some text."""
+    """Train until the perplexity of held-out text no longer decreases; save the model, and return the perplexities and a text."""
     ids, vocabulary = read_docstrings(files, words)
     cut = len(ids) * 9 // 10
     train, test = pieces(ids[:cut], ROWS), pieces(ids[cut:], ROWS)
@@ -64,18 +64,18 @@ def main(seed: int = 0, epochs: int = 8, files: int = 300, words: int = 2000, pa
             record[name] = float(value)
             ol.metric.reset(perplexity, scope)
         measured.append(record)
-        print(f"epoch {epoch}: perplexity {record['training']:.0f}, of text held out {record['held out']:.0f}")
+        print(f"epoch {epoch}: perplexity {record['training']:.0f} of training text, {record['held out']:.0f} of held-out text")
         if epoch > 1 and record["held out"] > 0.98 * measured[-2]["held out"]:
             break
 
     ol.save_model({"logits": logits, "h": last_h, "c": last_c}, scope, path)
     text = write(ol.load_model(path), vocabulary, seed)
-    print(f"saved {path}: what tells the next word\n{text}")
+    print(f"saved {path}\n{text}")
     return {"perplexity": measured, "text": text}
 
 
 def write(model: ol.Model, vocabulary: list[str], seed: int, length: int = 60) -> str:
-    """Some text, each word drawn from what the model says, and fed to it next."""
+    """Generate a text: each word is sampled from the prediction and fed back."""
     random, word, text = numpy.random.default_rng(seed), vocabulary.index("the"), ["the"]
     state = {"h": numpy.zeros((LAYERS, 1, SIZE), "float32"), "c": numpy.zeros((LAYERS, 1, SIZE), "float32")}
     for _ in range(length):
@@ -83,7 +83,7 @@ def write(model: ol.Model, vocabulary: list[str], seed: int, length: int = 60) -
         assert isinstance(found, dict)
         state = {"h": found["h"], "c": found["c"]}
         shares = numpy.exp(found["logits"][0, 0].astype("float64") / 0.7)
-        shares[0] = 0.0  # rather no word than one that has no name
+        shares[0] = 0.0  # never sample an unknown word
         word = int(random.choice(len(shares), p=shares / shares.sum()))
         text.append(vocabulary[word])
     return " ".join(text).replace(" .", ".").replace(" ,", ",").replace(" :", ":")
@@ -91,9 +91,9 @@ def write(model: ol.Model, vocabulary: list[str], seed: int, length: int = 60) -
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, default=0, help="of the initial values, and of what is written")
-    arguments.add_argument("--epochs", type=int, default=8, help="at most so many")
-    arguments.add_argument("--files", type=int, default=300, help="how many files of the standard library are read at most")
-    arguments.add_argument("--words", type=int, default=2000, help="how many words are told apart")
-    arguments.add_argument("--path", default="language.safetensors", help="where the model is saved")
+    arguments.add_argument("--seed", type=int, default=0, help="seed of the initial values and the generated text")
+    arguments.add_argument("--epochs", type=int, default=8, help="maximum number of epochs")
+    arguments.add_argument("--files", type=int, default=300, help="maximum number of files of the standard library to read")
+    arguments.add_argument("--words", type=int, default=2000, help="size of the vocabulary")
+    arguments.add_argument("--path", default="language.safetensors", help="output file")
     main(**vars(arguments.parse_args()))

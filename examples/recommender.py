@@ -1,4 +1,4 @@
-"""Recommend films: how a person will rate one, from who they are, and from the kinds and the title of the film.
+"""Recommend films: predict the rating of a film from the user's profile, and from the genres and the title of the film.
 
 oarlock train examples/recommender.py
 """
@@ -23,13 +23,13 @@ TITLE = [
     "star",
     "battle",
     "song",
-]  # from "laughing" on, one for each kind
+]  # from "laughing" on, one for each genre
 
 
 def make_ratings(count: int, seed: int) -> tuple[dict[str, object], numpy.ndarray]:
-    """Ratings from 1 to 5 by users of films; and each user's rating of each film as it would be without whim, float64[USERS FILMS].
+    """Generate ratings from 1 to 5, and the noise-free rating of each film by each user, float64[USERS FILMS].
 
-    They stand for MovieLens, which has to be fetched. What somebody likes follows in part from age and job, in part from themselves alone.
+    They replace MovieLens, which must be downloaded. Preferences depend in part on age and job, in part on the individual user.
     """
     random = numpy.random.default_rng(seed)
     gender, age, job = (random.integers(0, most, USERS) for most in (2, AGES, JOBS))
@@ -47,7 +47,7 @@ def make_ratings(count: int, seed: int) -> tuple[dict[str, object], numpy.ndarra
 
 
 def embedded(name: str, count: int, size: int = 16) -> ol.Var:
-    """A row of a table for each id, float[n size]; of ragged ids, the sum of theirs."""
+    """Look up a row of a table for each id, float[n size]; for ragged ids, return the sum of the rows."""
     ragged = name in ("kinds", "title")
     ids = ol.layer.data(name, [], dtype="int64", ragged=int(ragged))
     rows = ol.layer.embedding(ids, (count, size), initializer=ol.initializer.normal(deviation=0.1))
@@ -55,7 +55,7 @@ def embedded(name: str, count: int, size: int = 16) -> ol.Var:
 
 
 def side(parts: list[ol.Var]) -> ol.Var:
-    """All that is known of one side, a person or a film, as a vector: float[n 32]."""
+    """Combine all features of a user or a film into a vector: float[n 32]."""
     return ol.layer.fc(ol.layer.concat([ol.layer.fc(part, 16) for part in parts], axis=1), 32, act="tanh")
 
 
@@ -64,7 +64,7 @@ def cosine(x: ol.Var, y: ol.Var) -> ol.Var:
 
 
 def main(seed: int = 0, epochs: int = 30, rows: int = 8000, path: str = "recommender.safetensors") -> dict[str, object]:
-    """Train until ratings held out are told within 0.5; save what tells them, and return those of all users and films."""
+    """Train until the mean error on held-out ratings is below 0.5; save the model, and return the ratings of all users and films."""
     with ol.Program(seed=seed):
         person = side([embedded("user", USERS), embedded("gender", 2), embedded("age", AGES), embedded("job", JOBS)])
         film = side([embedded("film", FILMS), embedded("kinds", len(KINDS)), embedded("title", len(TITLE))])
@@ -86,14 +86,14 @@ def main(seed: int = 0, epochs: int = 30, rows: int = 8000, path: str = "recomme
     ol.save_model(predict, result.parameters, path)
     model = ol.load_model(path)
     asked = {name: column[:400] for name, column in test.items() if name != "rating"}
-    print(f"saved {path}: what rates; it is {errors[-1]:.2f} off")
+    print(f"saved {path}; its error is {errors[-1]:.2f}")
     return {"error": errors, "true": whole[test["user"][:400], test["film"][:400]], "told": ol.infer(model, asked)}
 
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, default=0, help="of the ratings, the initial values and the order of the data")
-    arguments.add_argument("--epochs", type=int, default=30, help="at most so many")
-    arguments.add_argument("--rows", type=int, default=8000, help="how many ratings are trained on")
-    arguments.add_argument("--path", default="recommender.safetensors", help="where what rates is saved")
+    arguments.add_argument("--seed", type=int, default=0, help="seed of the ratings, the initial values and the order of the data")
+    arguments.add_argument("--epochs", type=int, default=30, help="maximum number of epochs")
+    arguments.add_argument("--rows", type=int, default=8000, help="number of training ratings")
+    arguments.add_argument("--path", default="recommender.safetensors", help="output file")
     main(**vars(arguments.parse_args()))

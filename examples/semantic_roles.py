@@ -1,4 +1,4 @@
-"""Who did what to whom: two recurrent networks, one in each direction, and a conditional random field over the tags they propose.
+"""Label semantic roles (who did what to whom) with a bidirectional recurrent network and a conditional random field.
 
 oarlock train examples/semantic_roles.py
 """
@@ -16,14 +16,14 @@ VERBS = ["gave", "sent", "showed", "sold"]
 PLAIN = ["the", "a", "old", "red", "to", "in", "was", "by", "and", "slept"]
 WORDS = NAMES + THINGS + PLACES + VERBS + PLAIN
 ROLES = ["giver", "thing", "receiver", "place"]
-OUTSIDE = 2 * len(ROLES)  # role i begins with the tag 2 i, and goes on with 2 i + 1
+OUTSIDE = 2 * len(ROLES)  # role i has the tag 2 i at its first word, and 2 i + 1 after it
 
 
 def make_sentences(count: int, seed: int) -> dict[str, object]:
-    """Sentences with their verb marked, and the role of each word: {"words": rows of ids, "mark": rows of 0 and 1, "tags": rows of tags}.
+    """Generate sentences with a marked verb and tagged roles: {"words": rows of ids, "mark": rows of 0 and 1, "tags": rows of tags}.
 
-    They stand for CoNLL-2005, which has to be bought: roles are told by the order of words, by prepositions and by whether the verb is
-    passive, not by the words alone; of two verbs, the mark says whose roles are asked for.
+    They replace CoNLL-2005, which is not free: roles depend on the order of words, on prepositions and on whether the verb is
+    passive, not on the words alone; if there are two verbs, the roles are those of the marked one.
     """
     random = numpy.random.default_rng(seed)
 
@@ -60,7 +60,7 @@ def make_sentences(count: int, seed: int) -> dict[str, object]:
 
 
 def main(seed: int = 0, epochs: int = 10, rows: int = 2000, path: str = "roles.safetensors") -> dict[str, object]:
-    """Train until the F1 of the roles in sentences held out is above 0.97; save what tags, and return some tagged sentences."""
+    """Train until the F1 on held-out sentences is above 0.97; save the tagger, and return some tagged sentences."""
     with ol.Program(seed=seed):
         words = ol.layer.data("words", [], dtype="int64", ragged=1)
         mark = ol.layer.data("mark", [], dtype="int64", batch="words.t")
@@ -82,7 +82,7 @@ def main(seed: int = 0, epochs: int = 10, rows: int = 2000, path: str = "roles.s
         measured.append(result.history[-1].validation["f1"])
 
     ol.save_model(path_told, result.parameters, path)
-    print(f"saved {path}: what tags")
+    print(f"saved {path}")
     some = {name: row[:6] for name, row in test.items()}
     told = ol.infer(ol.load_model(path), {"words": some["words"], "mark": numpy.concatenate(some["mark"])})
     cuts = numpy.cumsum([len(row) for row in some["words"]])[:-1]
@@ -92,8 +92,8 @@ def main(seed: int = 0, epochs: int = 10, rows: int = 2000, path: str = "roles.s
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, default=0, help="of the sentences, the initial values and the order of the data")
-    arguments.add_argument("--epochs", type=int, default=10, help="at most so many")
-    arguments.add_argument("--rows", type=int, default=2000, help="how many sentences are trained on")
-    arguments.add_argument("--path", default="roles.safetensors", help="where what tags is saved")
+    arguments.add_argument("--seed", type=int, default=0, help="seed of the sentences, the initial values and the order of the data")
+    arguments.add_argument("--epochs", type=int, default=10, help="maximum number of epochs")
+    arguments.add_argument("--rows", type=int, default=2000, help="number of training sentences")
+    arguments.add_argument("--path", default="roles.safetensors", help="output file")
     main(**vars(arguments.parse_args()))

@@ -1,4 +1,4 @@
-"""Tell glad sentences from sad ones: a gated recurrent network, written as one step, over sentences of any lengths.
+"""Classify sentiment with a gated recurrent network, written as one step, over sentences of different lengths.
 
 oarlock train examples/sentiment.py
 """
@@ -17,10 +17,10 @@ WORDS = PLAIN + TURNS + GLAD + SAD
 
 
 def make_sentences(count: int, seed: int) -> dict[str, object]:
-    """Sentences of 3 to 30 words, most of them short: a row of ids each, and whether they are glad: {"words": rows, "glad": int64[count]}.
+    """Generate sentences of 3 to 30 words, most of them short, as rows of ids with a label: {"words": rows, "glad": int64[count]}.
 
-    A glad word counts 1 and a sad one -1, yet the first of them after "not" is turned round, however many plain words stand
-    between. What it comes to is never 0; so the order of the words decides, not their number alone.
+    A glad word counts 1 and a sad one -1, but the first of them after "not" is negated, whatever the number of neutral words
+    in between. The sum is never 0. The label therefore depends on the order of the words, not only on their counts.
     """
     random = numpy.random.default_rng(seed)
     rows: list[list[int]] = []
@@ -40,7 +40,7 @@ def make_sentences(count: int, seed: int) -> dict[str, object]:
 
 
 def gated(words: ol.Var, size: int) -> ol.Var:
-    """The state after each word, float[t size], ragged as `words`, float[t d], are (Cho et al., 2014)."""
+    """Return the state after each word, float[t size], ragged like `words`, float[t d] (Cho et al., 2014)."""
     rnn = ol.rnn()
     with rnn.step():
         word = rnn.step_input(words)
@@ -56,7 +56,7 @@ def gated(words: ol.Var, size: int) -> ol.Var:
 
 
 def main(seed: int = 0, epochs: int = 20) -> dict[str, float]:
-    """Train until the loss on sentences held out is below 0.2; return what the last epoch measured on them."""
+    """Train until the loss on held-out sentences is below 0.2; return the validation metrics of the last epoch."""
     with ol.Program(seed=seed):
         words = ol.layer.data("words", [], dtype="int64", ragged=1)
         glad = ol.layer.data("glad", [], dtype="int64")
@@ -77,6 +77,6 @@ def main(seed: int = 0, epochs: int = 20) -> dict[str, float]:
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, default=0, help="of the sentences, the initial values and the order of the data")
-    arguments.add_argument("--epochs", type=int, default=20, help="at most so many")
+    arguments.add_argument("--seed", type=int, default=0, help="seed of the sentences, the initial values and the order of the data")
+    arguments.add_argument("--epochs", type=int, default=20, help="maximum number of epochs")
     main(**vars(arguments.parse_args()))

@@ -1,7 +1,7 @@
-"""Teach a tiny GPT-2, a module of PyTorch, to write Python: it is trained on the source of Python's own standard library.
+"""Train a tiny GPT-2, a PyTorch module, to write Python, on the source of Python's standard library.
 
 python examples/tiny_gpt2.py
-python examples/tiny_gpt2.py --transformers     the same sizes of Hugging Face's GPT2LMHeadModel
+python examples/tiny_gpt2.py --transformers     Hugging Face's GPT2LMHeadModel in the same sizes
 """
 
 import argparse
@@ -15,11 +15,11 @@ from torch.nn import functional
 import oarlock as ol
 
 LAYERS, HEADS, WIDTH, CONTEXT = 3, 4, 96, 64
-CHARACTERS = len(ol.datasets.standard_library.vocabulary)  # a token is a character of ASCII
+CHARACTERS = len(ol.datasets.standard_library.vocabulary)  # a token is an ASCII character
 
 
 class Block(nn.Module):
-    """Attention and a perceptron, each after a normalization and beside a shortcut; names are those of GPT-2 (Radford et al., 2019)."""
+    """Attention and a perceptron, each with a normalization and a shortcut; parameter names as in GPT-2 (Radford et al., 2019)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Block(nn.Module):
 
 
 class GPT2(nn.Module):
-    """int64[n t] to float32[n t CHARACTERS]: how likely each character is to be the next one. The last layer is the embedding once more."""
+    """The logits of the next character, int64[n t] to float32[n t CHARACTERS]. The last layer shares the weights of the embedding."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class GPT2(nn.Module):
 
 
 def make_gpt2(from_transformers: bool) -> nn.Module:
-    """The module above, or the one of Transformers in its sizes."""
+    """Return the module above, or the one of Transformers with the same sizes."""
     if not from_transformers:
         return GPT2()
     try:
@@ -67,7 +67,7 @@ def make_gpt2(from_transformers: bool) -> nn.Module:
 
 
 def write(model: ol.Model, begin: str, length: int, seed: int) -> str:
-    """`begin`, and what the model goes on with: each character is drawn as it says, from a softmax that is sharpened a little."""
+    """Return `begin` and its continuation by the model; each character is sampled from a slightly sharpened softmax."""
     random, ids = numpy.random.default_rng(seed), list(begin.encode("ascii"))
     for _ in range(length):
         logits = ol.infer(model, {"input_ids": numpy.array([ids[-CONTEXT:]])})[0, -1] / 0.7
@@ -79,7 +79,7 @@ def write(model: ol.Model, begin: str, length: int, seed: int) -> str:
 def main(
     seed: int = 0, steps: int = 1500, files: int = 200, transformers: bool = False, length: int = 300, path: str = "gpt2.safetensors"
 ) -> float:
-    """Import the module, train it here, save it, and let the saved file write; return the bits that a character held out costs."""
+    """Import the module, train it, save it, and generate text with the saved file; return the bits per held-out character."""
     torch.manual_seed(seed)
     parts = ol.datasets.standard_library.split(length=CONTEXT, files=files)
     train, held_out = ({"input_ids": part["ids"], "next": part["next"]} for part in parts)
@@ -99,7 +99,7 @@ def main(
     result = ol.train(cost, train, optimizer=adam, epochs=epochs, batch_size=rows, steps=steps, scope=imported.scope)
     sample = {name: array[:256] for name, array in held_out.items()}
     bits = float(ol.infer(cost, sample, result.parameters)) / numpy.log(2)
-    print(f"{bits:.2f} bits for a character of files held out; 7 would be none learnt")
+    print(f"{bits:.2f} bits for a character of held-out files; 7 before training")
 
     ol.save_model(logits, result.parameters, path)
     print(f"saved {path}\n")
@@ -109,10 +109,10 @@ def main(
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, default=0, help="of the initial values, the order of the data and what is written")
+    arguments.add_argument("--seed", type=int, default=0, help="seed of the initial values, the order of the data and the generated text")
     arguments.add_argument("--steps", type=int, default=1500)
-    arguments.add_argument("--files", type=int, default=200, help="how many files of the standard library are read at most")
-    arguments.add_argument("--transformers", action="store_true", help="take the module of Transformers")
-    arguments.add_argument("--length", type=int, default=300, help="how many characters are written at the end")
-    arguments.add_argument("--path", default="gpt2.safetensors", help="where the model is saved")
+    arguments.add_argument("--files", type=int, default=200, help="maximum number of files of the standard library to read")
+    arguments.add_argument("--transformers", action="store_true", help="use the module of Transformers")
+    arguments.add_argument("--length", type=int, default=300, help="number of characters to generate at the end")
+    arguments.add_argument("--path", default="gpt2.safetensors", help="output file")
     main(**vars(arguments.parse_args()))

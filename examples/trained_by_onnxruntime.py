@@ -1,9 +1,9 @@
-"""Train under ONNX Runtime. The whole training step - forward, backward, update - is one ONNX file. Oarlock takes the same steps beside it.
+"""Train with ONNX Runtime. The whole training step (forward, backward, update) is one ONNX file. Oarlock runs the same steps to compare.
 
 python examples/trained_by_onnxruntime.py
 
-`oarlock export run.safetensors --onnx step.onnx --training` writes the same file of a training run that `ol.save_model` saved.
-It needs pip install "oarlock[onnx]"; a process that only trains needs the file and the package onnxruntime, and nothing of Oarlock.
+`oarlock export run.safetensors --onnx step.onnx --training` writes the same file for a training run saved by `ol.save_model`.
+It needs pip install "oarlock[onnx]"; a process that only trains needs the file and the package onnxruntime, but not Oarlock.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import oarlock as ol
 
 
 def write_step(seed: int) -> tuple[ol.Program, ol.Var]:
-    """A training step that reads digits: its program, and the scores that it predicts with, float32[n 10]."""
+    """Return the program of a training step on digits, and the predicted logits, float32[n 10]."""
     with ol.Program(seed=seed) as program:
         image = ol.layer.data("image", shape=[1, 8, 8])
         label = ol.layer.data("label", shape=[], dtype="int64")
@@ -27,22 +27,22 @@ def write_step(seed: int) -> tuple[ol.Program, ol.Var]:
 
 
 def share_right(logits: ol.Var, data: dict[str, numpy.ndarray], values: object) -> float:
-    """How many digits are read right with these parameters."""
+    """Return the accuracy with these parameters."""
     return float((ol.infer(logits, {"image": data["image"]}, values).argmax(1) == data["label"]).mean())
 
 
 def main(seed: int = 0, steps: int = 50, path: str = "training_step.onnx") -> float:
-    """Take the same steps there and here; return the largest difference of losses, relative to a loss or 1, whichever is larger."""
+    """Run the same steps in both; return the largest difference of losses, relative to the loss or 1, whichever is larger."""
     program, logits = write_step(seed)
     parameters = ol.init(program, ol.Scope())
     exported = ol.to_onnx(program, path, parameters, training=True)
 
-    import onnxruntime  # which ol.to_onnx has asked for
+    import onnxruntime  # ol.to_onnx has checked that it is installed
 
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     outputs = [output.name for output in session.get_outputs()]
     fed = [name for name in exported.inputs if name not in exported.state]
-    print(f"{path} takes {', '.join(fed)} and {len(exported.state)} values of state, from {next(iter(exported.state))} on")
+    print(f"{path} takes {', '.join(fed)} and {len(exported.state)} values of state, such as {next(iter(exported.state))}")
 
     train, test = ol.datasets.digits.split(seed=seed)
     random, executor = numpy.random.default_rng(seed), ol.Executor()
@@ -58,13 +58,13 @@ def main(seed: int = 0, steps: int = 50, path: str = "training_step.onnx") -> fl
             print(f"step {step + 1:3}  loss {results['loss']:.6f} by ONNX Runtime, {loss:.6f} by Oarlock")
 
     read = {"ONNX Runtime": share_right(logits, test, state), "Oarlock": share_right(logits, test, parameters)}
-    print(f"losses differ by {apart:.0e} at most; {', '.join(f'{share:.1%} read right by {name}' for name, share in read.items())}")
+    print(f"losses differ by {apart:.0e} at most; {', '.join(f'{share:.1%} accuracy by {name}' for name, share in read.items())}")
     return apart
 
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, default=0, help="of the initial values and the order of the data")
+    arguments.add_argument("--seed", type=int, default=0, help="seed of the initial values and the order of the data")
     arguments.add_argument("--steps", type=int, default=50)
-    arguments.add_argument("--path", default="training_step.onnx", help="where the training step is written")
+    arguments.add_argument("--path", default="training_step.onnx", help="output file")
     main(**vars(arguments.parse_args()))

@@ -1,4 +1,4 @@
-"""Train a program that was written in JavaScript, by examples/node/write_program.mjs: 64 pixels, one hidden layer, ten digits.
+"""Train a program written in JavaScript by examples/node/write_program.mjs: 64 pixels, one hidden layer, ten digits.
 
 python examples/trained_from_node.py
 """
@@ -11,7 +11,7 @@ PROGRAM = Path(__file__).parent / "node" / "digits.program"
 
 
 def main(path: Path = PROGRAM, epochs: int = 20) -> float:
-    """Train it, and return the share of the digits never seen that it then reads."""
+    """Train the program, and return the accuracy on unseen digits."""
     program = ol.Program.from_bytes(path.read_bytes())
     parts = ol.datasets.digits.split(seed=0)
     train, test = ({"pixels": part["image"].reshape(-1, 64), "label": part["label"]} for part in parts)
@@ -22,4 +22,4 @@ def main(path: Path = PROGRAM, epochs: int = 20) -> float:
 
 
 if __name__ == "__main__":
-    print(f"{main():.1%} of the digits never seen")
+    print(f"{main():.1%} of the unseen digits")

@@ -1,4 +1,4 @@
-"""Learn to translate: an encoder, a decoder that attends to what was encoded, and beam search, all in one program.
+"""Translate with an encoder, a decoder with attention, and beam search, all in one program.
 
 oarlock train examples/translation.py
 """
@@ -14,7 +14,7 @@ SIZE = 48
 
 
 def make_pairs(count: int, seed: int) -> dict[str, list[list[int]]]:
-    """Sentences of 2 to 6 words, and their translations: every word has another one for it, and the order is turned round.
+    """Generate sentences of 2 to 6 words and their translations: every word is replaced by another, and the order is reversed.
 
     {"source": rows of ids, "target": rows of pairs (the word before, the word that follows), from BEGIN to END}
     """
@@ -27,7 +27,7 @@ def make_pairs(count: int, seed: int) -> dict[str, list[list[int]]]:
 
 
 def gated(x: ol.Var, before: ol.Var, name: str) -> ol.Var:
-    """The state after a step, float[m SIZE]; whoever names the same cell shares it (Cho et al., 2014)."""
+    """Return the state after a step, float[m SIZE]; calls with the same name share parameters (Cho et al., 2014)."""
     both = ol.layer.concat([x, before], axis=1)
     reset, update = ol.layer.split(ol.layer.fc(both, 2 * SIZE, act="sigmoid", name=f"{name}.gates"), sections=2, axis=1)
     proposed = ol.layer.fc(ol.layer.concat([x, reset * before], axis=1), SIZE, act="tanh", name=f"{name}.proposed")
@@ -35,7 +35,7 @@ def gated(x: ol.Var, before: ol.Var, name: str) -> ol.Var:
 
 
 def encode(words: ol.Var) -> tuple[ol.Var, ol.Var]:
-    """The state at each word, float[t SIZE], ragged as the words are, and the last one of each sentence, float[n SIZE]."""
+    """Return the state at each word, float[t SIZE], ragged like the words, and the last one of each sentence, float[n SIZE]."""
     rnn = ol.rnn()
     with rnn.step():
         word = rnn.step_input(words)
@@ -47,9 +47,9 @@ def encode(words: ol.Var) -> tuple[ol.Var, ol.Var]:
 
 
 def decode(word: ol.Var, before: ol.Var, encoded: ol.Var, absent: ol.Var) -> tuple[ol.Var, ol.Var]:
-    """One step of the decoder, for training and for search alike: scores of the next word, float[m WORDS], and the state.
+    """Run one step of the decoder, in training or in search; return the logits of the next word, float[m WORDS], and the state.
 
-    `encoded`, float[m longest SIZE], is what the encoder made of each word; `absent`, float[m longest], is far below 0 where there is none.
+    `encoded`, float[m longest SIZE], is the encoding of each word; `absent`, float[m longest], is a large negative number for padding.
     """
     x = ol.layer.embedding(word, (WORDS, 16), name="target")
     query = ol.layer.reshape(ol.layer.fc(before, SIZE, name="query"), shape=(-1, 1, SIZE))
@@ -60,7 +60,7 @@ def decode(word: ol.Var, before: ol.Var, encoded: ol.Var, absent: ol.Var) -> tup
 
 
 def write(seed: int, beam_size: int) -> tuple[ol.Var, ol.Var]:
-    """One program of which training takes the cost, float[], and translating the words found, int64[n beam_size length]."""
+    """Write one program with the cost for training, float[], and the translations, int64[n beam_size length]."""
     with ol.Program(seed=seed):
         source = ol.layer.data("source", [], dtype="int64", ragged=1)
         target = ol.layer.data("target", [2], dtype="int64", ragged=1)
@@ -89,7 +89,7 @@ def write(seed: int, beam_size: int) -> tuple[ol.Var, ol.Var]:
 
 
 def share_right(found: numpy.ndarray, pairs: dict[str, list[list[int]]]) -> float:
-    """How many of the best hypotheses are the translation, word for word."""
+    """Return the share of best hypotheses that equal the translation, word for word."""
     right = 0
     for words, target in zip(found[:, 0].tolist(), pairs["target"], strict=True):
         wanted = [following for _, following in target]
@@ -98,25 +98,25 @@ def share_right(found: numpy.ndarray, pairs: dict[str, list[list[int]]]) -> floa
 
 
 def main(seed: int = 0, epochs: int = 20, beam_size: int = 3, path: str = "translation.safetensors") -> float:
-    """Train until more than 95 % of 200 sentences held out are translated without a fault, save, and return that share."""
+    """Train until more than 95 % of 200 held-out sentences are translated correctly, save the model, and return the share."""
     cost, found = write(seed, beam_size)
     train, test = make_pairs(4000, seed), make_pairs(200, seed + 1)
     result = ol.train(cost, train, optimizer=ol.optimizer.Adam(3e-3), epochs=1, batch_size=50)
     for epoch in range(2, epochs + 1):
         share = share_right(ol.infer(found, {"source": test["source"]}, result.parameters), test)
-        print(f"{share:.1%} translated without a fault")
+        print(f"{share:.1%} translated correctly")
         if share > 0.95:
             break
         result = ol.train(result, train, epochs=epoch)
     ol.save_model(found, result.parameters, path)
-    print(f"saved {path}: what translates, search and all")
+    print(f"saved {path}")
     return share_right(ol.infer(ol.load_model(path), {"source": test["source"]}), test)
 
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, default=0, help="of the sentences, the initial values and the order of the data")
-    arguments.add_argument("--epochs", type=int, default=20, help="at most so many")
-    arguments.add_argument("--beam-size", type=int, default=3, help="how many hypotheses are kept")
-    arguments.add_argument("--path", default="translation.safetensors", help="where what translates is saved")
+    arguments.add_argument("--seed", type=int, default=0, help="seed of the sentences, the initial values and the order of the data")
+    arguments.add_argument("--epochs", type=int, default=20, help="maximum number of epochs")
+    arguments.add_argument("--beam-size", type=int, default=3, help="number of hypotheses to keep")
+    arguments.add_argument("--path", default="translation.safetensors", help="output file")
     main(**vars(arguments.parse_args()))

@@ -1,4 +1,4 @@
-"""Two towers: users and items as vectors of one space, from large tables of which a step reads, and changes, few rows.
+"""A two-tower recommender: users and items are vectors in one space, in large tables of which a step reads and changes only a few rows.
 
 oarlock train examples/two_tower.py
 """
@@ -13,10 +13,10 @@ USERS, ITEMS, GROUPS, SIZE = 20_000, 5_000, 50, 24
 
 
 def make_clicks(count: int, seed: int) -> dict[str, numpy.ndarray]:
-    """Who clicked what, int64[count] each, and how rarely that is clicked, float32[count].
+    """Generate the users and items of clicks, int64[count] each, and the rarity of the item, float32[count].
 
-    Users are of groups that click the same items, some of them often, and at times others.
-    It stands for the log of a shop, in which most users are seen a few times, and nothing else is known of them.
+    Users belong to groups that mostly click the same items, some of these more often.
+    This replaces the log of a shop, in which most users occur a few times, without other features.
     """
     random = numpy.random.default_rng(seed)
     user = random.integers(0, USERS, count)
@@ -27,18 +27,18 @@ def make_clicks(count: int, seed: int) -> dict[str, numpy.ndarray]:
 
 
 def tower(ids: ol.Var, rows: int, name: str) -> ol.Var:
-    """The vectors of ids, of length 1: int64[n] -> float[n SIZE]."""
+    """Look up the vectors of ids, normalized to length 1: int64[n] -> float[n SIZE]."""
     start = ol.initializer.normal(deviation=0.1)
     return ol.op.normalize(ol.layer.embedding(ids, (rows, SIZE), initializer=start, name=name), axis=-1)
 
 
 def main(seed: int = 0, epochs: int = 15, rows: int = 200_000, path: str = "two_tower.safetensors") -> dict[str, object]:
-    """Train until 49 % of the clicks held out are among the first 20 items of their user; save; return the vectors of items."""
+    """Train until 49 % of the held-out clicks are among the user's top 20 items; save the model; return the vectors of items."""
     with ol.Program(seed=seed):
         user, item = ol.layer.data("user", [], dtype="int64"), ol.layer.data("item", [], dtype="int64")
         of_user, of_item = tower(user, USERS, "user"), tower(item, ITEMS, "item")
-        rarity = ol.layer.data("rarity", [])  # an item that is clicked often is in a batch often (Yi et al., 2019)
-        scores = 10.0 * (of_user @ ol.op.transpose(of_item, axes=(1, 0))) + rarity  # each user beside the items of all rows of the batch
+        rarity = ol.layer.data("rarity", [])  # corrects for frequent items, which are in many batches (Yi et al., 2019)
+        scores = 10.0 * (of_user @ ol.op.transpose(of_item, axes=(1, 0))) + rarity  # each user with the items of all rows
         cost = ol.layer.cross_entropy(scores, ol.op.arange([user], stop=("n",)))
         every = ol.op.normalize(ol.layer.create_parameter([ITEMS, SIZE], name="item.w", initializer=ol.initializer.normal(deviation=0.1)))
         ranked = of_user @ ol.op.transpose(every, axes=(1, 0))
@@ -50,20 +50,20 @@ def main(seed: int = 0, epochs: int = 15, rows: int = 200_000, path: str = "two_
     recalls: list[float] = []
     while True:
         recalls.append(float(ol.evaluate({"recall": recall}, test, result)["recall"]))
-        print(f"after {result.steps} steps {recalls[-1]:.1%} of the clicks held out are among the first 20 of {ITEMS} items")
+        print(f"after {result.steps} steps {recalls[-1]:.1%} of the held-out clicks are among the top 20 of {ITEMS} items")
         if recalls[-1] > 0.49 or len(recalls) == epochs:
             break
         result = ol.train(result, train, epochs=len(recalls) + 1, progress=False)
 
     ol.save_model(best, result.parameters, path)
-    print(f"saved {path}: the first 20 items of a user")
+    print(f"saved {path}, which returns the top 20 items of a user")
     return {"recall": recalls, "item": result.parameters["item.w"].numpy(), "groups": GROUPS}
 
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, default=0, help="of the clicks, the initial values and the order of the data")
-    arguments.add_argument("--epochs", type=int, default=15, help="at most so many")
-    arguments.add_argument("--rows", type=int, default=200_000, help="how many clicks are trained on")
-    arguments.add_argument("--path", default="two_tower.safetensors", help="where what recommends is saved")
+    arguments.add_argument("--seed", type=int, default=0, help="seed of the clicks, the initial values and the order of the data")
+    arguments.add_argument("--epochs", type=int, default=15, help="maximum number of epochs")
+    arguments.add_argument("--rows", type=int, default=200_000, help="number of training clicks")
+    arguments.add_argument("--path", default="two_tower.safetensors", help="output file")
     main(**vars(arguments.parse_args()))

@@ -1,4 +1,4 @@
-"""A small U-Net: it says of each pixel of a noisy image whether it is of a disk, of a square, or of neither.
+"""A small U-Net that classifies each pixel of a noisy image as disk, square or background.
 
 oarlock train examples/unet.py
 """
@@ -13,9 +13,9 @@ SIZE, CLASSES = 24, 3
 
 
 def make_images(count: int, seed: int) -> dict[str, numpy.ndarray]:
-    """Disks and squares that may cover one another, in noise: image float32[count 1 SIZE SIZE], label int64[count SIZE SIZE].
+    """Generate overlapping disks and squares with noise: image float32[count 1 SIZE SIZE], label int64[count SIZE SIZE].
 
-    It stands for segmentation of photographs: what a pixel belongs to is told by its surroundings, not by its own brightness.
+    As in photographs, the class of a pixel depends on its surroundings, not on its own brightness.
     """
     random = numpy.random.default_rng(seed)
     label = numpy.zeros((count, SIZE, SIZE), "int64")
@@ -32,7 +32,7 @@ def make_images(count: int, seed: int) -> dict[str, numpy.ndarray]:
 
 
 def twice(x: ol.Var, filters: int, name: str) -> ol.Var:
-    """Two convolutions, each normalized over groups of channels."""
+    """Apply two convolutions, each with group normalization."""
     for number in (1, 2):
         x = ol.layer.conv2d(x, filters=filters, size=3, padding=1, name=f"{name}.conv{number}")
         x = ol.op.relu(ol.layer.group_norm(x, 4, name=f"{name}.norm{number}"))
@@ -40,9 +40,9 @@ def twice(x: ol.Var, filters: int, name: str) -> ol.Var:
 
 
 def unet(image: ol.Var) -> ol.Var:
-    """Scores of the classes at each pixel: float[n 1 SIZE SIZE] -> float[n CLASSES SIZE SIZE] (Ronneberger et al., 2015).
+    """Return the logits of the classes at each pixel: float[n 1 SIZE SIZE] -> float[n CLASSES SIZE SIZE] (Ronneberger et al., 2015).
 
-    Twice the image is made half as wide and high, then twice as wide and high again, and joined with what there was of that size.
+    The image is halved in size twice, then doubled twice and concatenated with the features of the same size.
     """
     first = twice(image, 8, "down1")
     second = twice(ol.layer.pool2d(first, size=2), 16, "down2")
@@ -55,12 +55,12 @@ def unet(image: ol.Var) -> ol.Var:
 
 
 def pixel_cost(logits: ol.Var, label: ol.Var) -> ol.Var:
-    """The mean cross entropy of all pixels."""
+    """Return the mean cross entropy over all pixels."""
     return ol.layer.cross_entropy(ol.layer.transpose(logits, axes=(0, 2, 3, 1)), label)
 
 
 def main(seed: int = 0, epochs: int = 20, rows: int = 800, path: str = "unet.safetensors") -> dict[str, object]:
-    """Train until the mean IoU on images held out is above 0.93; save, and return the measurements and some images."""
+    """Train until the mean IoU on held-out images is above 0.93; save the model, and return the metrics and some images."""
     with ol.Program(seed=seed):
         image = ol.layer.data("image", [1, SIZE, SIZE])
         label = ol.layer.data("label", [SIZE, SIZE], dtype="int64")
@@ -79,15 +79,15 @@ def main(seed: int = 0, epochs: int = 20, rows: int = 800, path: str = "unet.saf
         measured.append(result.history[-1].validation)
 
     ol.save_model(told, result.parameters, path)
-    print(f"saved {path}: which class each pixel is of")
+    print(f"saved {path}, which classifies each pixel")
     some = {name: array[:6] for name, array in test.items()}
     return {"measured": measured, **some, "told": ol.infer(ol.load_model(path), {"image": some["image"]})}
 
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, default=0, help="of the images, the initial values and the order of the data")
-    arguments.add_argument("--epochs", type=int, default=20, help="at most so many")
-    arguments.add_argument("--rows", type=int, default=800, help="how many images are trained on")
-    arguments.add_argument("--path", default="unet.safetensors", help="where the model is saved")
+    arguments.add_argument("--seed", type=int, default=0, help="seed of the images, the initial values and the order of the data")
+    arguments.add_argument("--epochs", type=int, default=20, help="maximum number of epochs")
+    arguments.add_argument("--rows", type=int, default=800, help="number of training images")
+    arguments.add_argument("--path", default="unet.safetensors", help="output file")
     main(**vars(arguments.parse_args()))

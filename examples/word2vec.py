@@ -1,4 +1,4 @@
-"""Vectors for words: a network tells a word from the four before it, and words that are used alike come to lie together.
+"""Word vectors: a network predicts a word from the four before it, so that words with similar uses get similar vectors.
 
 oarlock train examples/word2vec.py
 """
@@ -15,20 +15,20 @@ BEFORE, SIZE = 4, 32
 
 
 def read_docstrings(files: int) -> list[str]:
-    """The words of the docstrings of Python's standard library, one after another. They stand for the Penn Treebank, which is not free."""
+    """Return the words in the docstrings of Python's standard library, in order. They replace the Penn Treebank, which is not free."""
     texts = ol.datasets.standard_library.docstrings(files=files)
     return [word for text in texts for word in re.findall(r"[a-z]+|[.,]", text.lower())]
 
 
 def number_words(words: list[str], count: int) -> tuple[numpy.ndarray, list[str]]:
-    """Each word as its rank among the `count` most frequent, or 0 where it is none: int64[n]; and those words."""
+    """Return each word as its rank among the `count` most frequent, or 0 for others: int64[n]; and these words."""
     vocabulary = ["?", *(word for word, _ in Counter(words).most_common(count - 1))]
     numbers = {word: number for number, word in enumerate(vocabulary)}
     return numpy.array([numbers.get(word, 0) for word in words]), vocabulary
 
 
 def main(seed: int = 0, epochs: int = 12, files: int = 300, words: int = 1000) -> dict[str, object]:
-    """Train until words held out cost less than 5.0, the stop rule of the chapter, or do not get cheaper; return vectors and neighbours."""
+    """Train until the held-out loss is below 5.0, as in the book chapter, or no longer decreases; return vectors and neighbors."""
     ids, vocabulary = number_words(read_docstrings(files), words)
     windows = numpy.lib.stride_tricks.sliding_window_view(ids, BEFORE + 1)
     data = {f"word{place}": windows[:, place].copy() for place in range(BEFORE)} | {"next": windows[:, BEFORE].copy()}
@@ -38,7 +38,7 @@ def main(seed: int = 0, epochs: int = 12, files: int = 300, words: int = 1000) -
     with ol.Program(seed=seed):
         before = [ol.layer.data(f"word{place}", shape=[], dtype="int64") for place in range(BEFORE)]
         following = ol.layer.data("next", shape=[], dtype="int64")
-        vectors = [ol.layer.embedding(word, (words, SIZE), params=["vectors"]) for word in before]  # one table, four times
+        vectors = [ol.layer.embedding(word, (words, SIZE), params=["vectors"]) for word in before]  # one shared table
         hidden = ol.layer.fc(ol.layer.concat(vectors, axis=1), 128, act="sigmoid")
         logits = ol.layer.fc(hidden, words)
         cost = ol.layer.cross_entropy(logits, following)
@@ -66,8 +66,8 @@ def main(seed: int = 0, epochs: int = 12, files: int = 300, words: int = 1000) -
 
 if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--seed", type=int, default=0, help="of the initial values and the order of the data")
-    arguments.add_argument("--epochs", type=int, default=12, help="at most so many")
-    arguments.add_argument("--files", type=int, default=300, help="how many files of the standard library are read at most")
-    arguments.add_argument("--words", type=int, default=1000, help="how many words are told apart")
+    arguments.add_argument("--seed", type=int, default=0, help="seed of the initial values and the order of the data")
+    arguments.add_argument("--epochs", type=int, default=12, help="maximum number of epochs")
+    arguments.add_argument("--files", type=int, default=300, help="maximum number of files of the standard library to read")
+    arguments.add_argument("--words", type=int, default=1000, help="size of the vocabulary")
     main(**vars(arguments.parse_args()))

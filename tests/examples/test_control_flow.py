@@ -58,7 +58,7 @@ def test_a_decoder_translates_by_beam_search_and_is_saved_search_and_all(tmp_pat
     path = tmp_path / "translation.safetensors"
     assert example["main"](seed=0, path=str(path)) > 0.95
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == f"saved {path}: what translates, search and all"
+    assert lines[-1] == f"saved {path}"
     assert len(lines) < 40, "the stop rule ended it, not the number of epochs"
     model = ol.load_model(path)
     assert [var.name for var in model.program.main.inputs] == ["source", "source.splits"]

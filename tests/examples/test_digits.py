@@ -27,7 +27,7 @@ def test_three_epochs_read_nine_digits_of_ten(main, tmp_path, capsys):
         "epoch 1/3",
         "epoch 2/3",
         "epoch 3/3",
-        f"saved {path}: what predicts, and its parameters",
+        f"saved {path}",
     ]
     _, test = ol.datasets.digits.split(seed=0)
     read = ol.infer(ol.load_model(path), {"image": test["image"]}).argmax(1)
@@ -46,7 +46,7 @@ def test_the_command_line_trains_it_and_reads_with_what_it_saved(tmp_path, monke
         run()
     assert ended.value.code in (0, None)
     trained = capsys.readouterr().out.splitlines()
-    assert trained[-1] == "saved four.safetensors: what predicts, and its parameters"
+    assert trained[-1] == "saved four.safetensors"
     assert ol.load_model("four.safetensors").program.seed == 4
     monkeypatch.setattr(sys, "argv", ["oarlock", "infer", "four.safetensors", "--data", "digits:test"])
     with pytest.raises(SystemExit):
