@@ -221,9 +221,10 @@ def _layout(operator: Operator, structure: Structure, random: Random) -> Layout 
 
 
 def _tell_apart(one: Units, two: Units) -> bool:
-    """Whether each symbol is another number in the second, and no two symbols are the same numbers in both."""
-    numbers = [(spans[-1][1], two[symbol][-1][1]) for symbol, spans in one.items()]
-    return len(set(numbers)) == len(numbers) and all(first != second for first, second in numbers)
+    """Return whether each symbol has another number in the second, and no two sizes have the same numbers in both, `m+1` included."""
+    numbers = {symbol: (spans[-1][1], two[symbol][-1][1]) for symbol, spans in one.items()}
+    sizes = [*numbers.values(), *((first + 1, second + 1) for symbol, (first, second) in numbers.items() if symbol == "m")]
+    return len(set(sizes)) == len(sizes) and all(first != second for first, second in numbers.values())
 
 
 def _size(one: int, two: int, before: Units, after: Units) -> Size | None:
