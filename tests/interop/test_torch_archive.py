@@ -268,7 +268,7 @@ def test_what_is_no_archive_is_said_to_be_none(tmp_path):
     (tmp_path / "text.pt2").write_text("hello")
     with pytest.raises(ol.FormatError) as raised:
         read_archive(tmp_path / "text.pt2")
-    assert raised.value.message == '"text.pt2": it is no zip archive, or is cut short'
+    assert raised.value.message == '"text.pt2": it is not a zip archive, or it is truncated'
     with pytest.raises(ol.MissingFileError):
         read_archive(tmp_path / "nothing.pt2")
     buffer = io.BytesIO()

@@ -44,13 +44,13 @@ def test_every_place_is_named_once_with_its_module_and_line():
     error = refused(Outer(), torch.ones(4, 4))
     bessel = "return torch.special.bessel_j0(values), torch.special.bessel_j0(x)"
     svd = "values = torch.linalg.svd(self.mix(x))[1]"
-    assert error.message == "from_torch: Outer does in 3 places what no program can; nothing was made"
+    assert error.message == "from_torch: Outer has unsupported operators in 3 places; nothing was created"
     assert error.given == (
-        f"aten.linalg_svd.default: nothing here writes this operator; in inner, at {place(svd)}",
-        f"aten.special_bessel_j0.default: nothing here writes this operator; in inner, at {place(bessel)} (and 1 more)",
+        f"aten.linalg_svd.default: there is no rule for this operator; in inner, at {place(svd)}",
+        f"aten.special_bessel_j0.default: there is no rule for this operator; in inner, at {place(bessel)} (and 1 more)",
     )
     assert [refusal.operator for refusal in error.refusals] == ["aten.linalg_svd.default", *["aten.special_bessel_j0.default"] * 2]
-    assert error.hint == "write these places otherwise, or import the modules around them one by one"
+    assert error.hint == "rewrite these places, or import the surrounding modules separately"
 
 
 class Chooses(nn.Module):
@@ -62,9 +62,9 @@ class Chooses(nn.Module):
 
 def test_a_choice_of_python_by_a_value_names_its_line():
     error = refused(Chooses(), torch.ones(2, 2))
-    assert error.message == "from_torch: Chooses chooses in Python by a value that only a run tells"
+    assert error.message == "from_torch: Chooses has Python control flow that depends on a tensor's value"
     assert str(error.location) == place("if x.sum() > 0:")
-    assert error.hint == "torch.cond, torch.while_loop or torch.where in the place of it"
+    assert error.hint == "use torch.cond, torch.while_loop or torch.where instead"
 
 
 class Fixes(nn.Module):
@@ -74,8 +74,8 @@ class Fixes(nn.Module):
 
 def test_a_size_that_the_module_fixes_is_refused_loudly():
     error = refused(Fixes(), torch.ones(3, 4), dynamic="n")
-    assert error.message == "from_torch: Fixes fixes a size that was to be a symbol"
-    assert error.hint == "leave that size out of dynamic, or let the module compute with x.shape instead of a number"
+    assert error.message == "from_torch: Fixes fixes a size that dynamic declares as a symbol"
+    assert error.hint == "remove that size from dynamic, or compute with x.shape in the module instead of a number"
     assert ol.from_torch(Fixes(), torch.ones(3, 4)).inputs["x"].shape == (3, 4)
 
 
@@ -97,7 +97,7 @@ class Writes(nn.Module):
 
 def test_an_input_that_is_written_over_is_refused():
     (refusal,) = refused(Writes(), torch.ones(3)).refusals
-    assert refusal.why == "x: a step writes buffers, yet this is a user input mutation"
+    assert refusal.why == "x: only buffers can be updated in place, and this is a user input mutation"
 
 
 def test_examples_and_sizes_that_do_not_fit_are_said():
@@ -108,14 +108,14 @@ def test_examples_and_sizes_that_do_not_fit_are_said():
 
     x = torch.ones(2, 4)
     assert given((x, x)) == "from_torch: the example does not fit the module: too many positional arguments"
-    start = "from_torch: dynamic does not say which sizes may change: "
-    assert given(x, {"image": {0: "n"}}) == start + 'no input is called "image"'
-    assert given(x, {"input": {2: "n"}}) == start + '"input" has 2 dimensions, and no axis 2'
-    assert given(x, {"input": {0: "2*n"}}) == start + "'2*n' is no name of a size"
+    start = "from_torch: invalid dynamic: "
+    assert given(x, {"image": {0: "n"}}) == start + 'there is no input "image"'
+    assert given(x, {"input": {2: "n"}}) == start + '"input" has 2 dimensions; axis 2 does not exist'
+    assert given(x, {"input": {0: "2*n"}}) == start + "'2*n' is not a valid name of a size"
     assert given(x, {"input": {0: "n", 1: "n"}}) == start + '"n" is 2 and 4 in the example'
     with pytest.raises(ol.ArgumentError) as raised:
         ol.from_torch(lambda x: x, x)
-    assert raised.value.message == "from_torch takes a torch.nn.Module, or what torch.export.export gives, not function"
+    assert raised.value.message == "from_torch takes a torch.nn.Module or an ExportedProgram, not function"
 
 
 class Nested(nn.Module):
@@ -139,4 +139,4 @@ def test_nested_inputs_and_outputs_are_called_by_their_paths():
         assert made["logits"].shape == (7, 3)
         with pytest.raises(ol.ArgumentError) as raised:
             model(given, {"key": (given, given)}, 4.0)
-    assert raised.value.message == "Nested: scale is 4.0, where the module was imported for 3.0"
+    assert raised.value.message == "Nested: scale is 4.0, but the module was imported for 3.0"

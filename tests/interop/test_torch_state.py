@@ -159,7 +159,7 @@ def test_another_module_of_the_same_names_is_refused(module):
         with pytest.raises(ol.ProgramError) as raised:
             two(x)
         two(x, name="two")
-    assert raised.value.message == 'from_torch: "weight" is declared already, and is another tensor'
+    assert raised.value.message == 'from_torch: "weight" is already declared for another tensor'
 
 
 def test_a_call_is_held_to_the_example():
@@ -172,8 +172,8 @@ def test_a_call_is_held_to_the_example():
         with pytest.raises(ol.ArgumentError):
             layer()
     assert not program.main.ops
-    assert raised.value.message == 'from_torch: the input "input" has n on axis 0, where the module was imported for 2'
-    assert raised.value.hint == 'from_torch(..., dynamic={"input": {0: "n"}}) makes a size a symbol'
+    assert raised.value.message == 'from_torch: the input "input" has size n on axis 0, but the module was imported for 2'
+    assert raised.value.hint == 'from_torch(..., dynamic={"input": {0: "n"}}) makes the size symbolic'
     assert other.value.message == "Linear: input is float32, not float64"
 
 
@@ -182,4 +182,4 @@ def test_parts_of_one_memory_are_refused():
     module.part = nn.Parameter(module.weight.detach()[:2])
     with pytest.raises(ol.UnsupportedError) as raised:
         ol.from_torch(module, torch.ones(2, 4))
-    assert raised.value.message == 'from_torch: "part" and "weight" share memory, yet are not one tensor'
+    assert raised.value.message == 'from_torch: "part" and "weight" share memory but are not the same tensor'

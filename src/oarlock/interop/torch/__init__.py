@@ -1,1 +1,1 @@
-"""Modules of PyTorch as programs, by way of `torch.export`."""
+"""PyTorch modules as programs, imported through `torch.export`."""

@@ -1,7 +1,7 @@
-"""`.pt2` archives: what `torch.export.save` writes, read without running anything that is in them.
+"""Read `.pt2` archives, the files of `torch.export.save`, without running anything in them.
 
-PyTorch's own reader unpickles, and evaluates text of the file as Python. This one takes the tensors as bytes, checked against what is
-said of them, and gives PyTorch a document of which `archive_document.py` leaves nothing but data.
+PyTorch's own reader unpickles objects and evaluates text of the file as Python. This reader loads the tensors as raw bytes, checked against
+their metadata, and gives PyTorch a document that `archive_document.py` has reduced to plain data.
 """
 
 import io
@@ -26,13 +26,13 @@ from oarlock.tensor.dtype import from_torch
 __all__ = ["read_archive"]
 
 _MOST_ENTRIES = 2**17
-_MOST_REPEATED = 2**26  # bytes of elements that stand in the archive once and in tensors often
+_MOST_REPEATED = 2**26  # bytes of elements that tensors may repeat beyond the archive's own bytes
 
 
 def read_archive(path: str | os.PathLike[str], *, limits: Limits | None = None, untrusted: bool = False) -> ExportedProgram:
-    """The exported program in the archive at `path`. Nothing in it is run or unpickled; the example's inputs in it are not read.
+    """Read the exported program in the archive at `path`.
 
-    Raises MissingFileError, ReadError, FormatError or LimitError.
+    Nothing in the file is run or unpickled; its example inputs are not read. Raises MissingFileError, ReadError, FormatError or LimitError.
     """
     limits = limits or Limits()
     data = read_file(path, largest=limits.file_bytes, limit="file_bytes", untrusted=untrusted)
@@ -42,10 +42,10 @@ def read_archive(path: str | os.PathLike[str], *, limits: Limits | None = None, 
             return _read(data, limits)
     except OarlockError as error:
         raise type(error)(f'"{name}": {error.message}', given=error.given, hint=error.hint) from None
-    except Exception as error:  # PyTorch takes apart what a stranger may have written, and has no errors of its own for that
+    except Exception as error:  # PyTorch has no exception type of its own for a malformed, possibly malicious file
         first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
         raise FormatError(
-            f'"{name}" is no archive of an exported program that PyTorch reads', given=[f"{type(error).__name__}: {first}"]
+            f'"{name}" is not a readable archive of an exported program', given=[f"{type(error).__name__}: {first}"]
         ) from error
 
 
@@ -53,7 +53,7 @@ def _read(data: bytes, limits: Limits) -> ExportedProgram:
     entries = _entries(data)
     models = [path for path in entries if path.startswith("models/") and path.endswith(".json")]
     if len(models) != 1:
-        raise FormatError(f"it holds {len(models)} exported programs, where one is read")
+        raise FormatError(f"it holds {len(models)} exported programs, expected 1")
     name = models[0].removeprefix("models/").removesuffix(".json")
     document = clean_document(_json(entries[models[0]], limits), limits)
     weights = _tensors(entries, "data/weights/", f"{name}_weights_config.json", limits)
@@ -62,7 +62,10 @@ def _read(data: bytes, limits: Limits) -> ExportedProgram:
 
 
 def _entries(data: bytes) -> dict[str, bytes]:
-    """The files of the archive by their paths below its folder. They are stored as they are, so they are no larger than it is."""
+    """Return the archive's files by path, relative to its top folder.
+
+    Entries must be uncompressed, so they cannot exceed the archive's size.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             listed = archive.infolist()
@@ -74,18 +77,18 @@ def _entries(data: bytes) -> dict[str, bytes]:
     except (zipfile.BadZipFile, NotImplementedError, EOFError, ValueError, OverflowError, RuntimeError) as error:
         if isinstance(error, OarlockError):
             raise
-        raise FormatError("it is no zip archive, or is cut short", given=[str(error)]) from error
+        raise FormatError("it is not a zip archive, or it is truncated", given=[str(error)]) from error
     if len(found) != len(listed):
-        raise FormatError("a name stands twice in the archive")
+        raise FormatError("the archive has duplicate names")
     return found
 
 
 def _json(data: bytes, limits: Limits) -> object:
     if len(data) > limits.program_bytes:
         raise LimitError(
-            f"its model has {len(data):,} bytes, where {limits.program_bytes:,} are allowed", hint="limits=Limits(program_bytes=...)"
+            f"its model has {len(data):,} bytes; the limit is {limits.program_bytes:,}", hint="limits=Limits(program_bytes=...)"
         )
-    values = data.count(b"{") + data.count(b"[")  # each takes far more in memory than here
+    values = data.count(b"{") + data.count(b"[")  # each one takes far more memory once parsed
     if values > limits.messages or data.count(b",") > limits.messages + limits.texts:
         raise LimitError("its model has too many parts", given=[f"{values:,} objects and lists"], hint="limits=Limits(messages=...)")
     try:
@@ -95,7 +98,7 @@ def _json(data: bytes, limits: Limits) -> object:
 
 
 def _tensors(entries: Mapping[str, bytes], folder: str, config: str, limits: Limits) -> dict[str, torch.Tensor]:
-    """The tensors that a configuration lists, by name; those that share a file share memory, and are together not much more than it."""
+    """Load the tensors listed in a configuration, by name. Tensors in one file share memory; their total size is bounded."""
     if f"{folder}{config}" not in entries:
         raise FormatError(f"it has no {config}", hint="save it again, with torch.export.save of PyTorch 2.9 or later")
     listed = _json(entries[f"{folder}{config}"], limits)
@@ -107,7 +110,7 @@ def _tensors(entries: Mapping[str, bytes], folder: str, config: str, limits: Lim
     views = {(value.data_ptr(), value.shape, value.stride()): value.numel() * value.element_size() for value in found.values()}
     held = sum(len(data) for path, data in entries.items() if path.startswith(folder))
     if sum(views.values()) > held + _MOST_REPEATED:
-        raise LimitError(f"its tensors have {sum(views.values()):,} bytes, of which the archive holds {held:,}")
+        raise LimitError(f"its tensors take {sum(views.values()):,} bytes, but the archive holds only {held:,}")
     return found
 
 
@@ -115,16 +118,16 @@ def _tensor(
     key: str, item: object, entries: Mapping[str, bytes], folder: str, memory: dict[tuple[str, torch.dtype], torch.Tensor], limits: Limits
 ) -> torch.Tensor:
     if not isinstance(item, dict) or item.get("use_pickle") is not False or not isinstance(item.get("tensor_meta"), dict):
-        raise FormatError(f"{key!r:.80} is pickled, or no tensor", hint="pickles run code of whoever wrote them, and are not read")
+        raise FormatError(f"{key!r:.80} is pickled or is not a tensor", hint="pickles can run arbitrary code, so they are not read")
     meta, path = item["tensor_meta"], item.get("path_name")
     dtype = read_dtype(require_integer(meta.get("dtype")))
     if from_torch(dtype) is None:
-        raise FormatError(f"{key!r:.80} is {str(dtype).removeprefix('torch.')}, which no program holds")
+        raise FormatError(f"{key!r:.80} has the unsupported dtype {str(dtype).removeprefix('torch.')}")
     sizes, strides = ([_number(size) for size in meta.get(part) or ()] for part in ("sizes", "strides"))
     offset = _number(meta.get("storage_offset") or {"as_int": 0})
     data = entries.get(f"{folder}{path}")
     if data is None or len(sizes) != len(strides) or len(sizes) > limits.rank or min([*sizes, *strides, offset]) < 0:
-        raise FormatError(f"{key!r:.80} is no tensor that the archive holds")
+        raise FormatError(f"{key!r:.80} is not a valid tensor of the archive")
     count = math.prod(sizes)
     if count > limits.elements or count * dtype.itemsize > limits.tensor_bytes:
         raise LimitError(f"{key!r:.80} has {count:,} elements", hint="limits=Limits(tensor_bytes=...)")

@@ -1,6 +1,6 @@
-"""Sizes in a `.pt2` archive, which are text: arithmetic on symbols, and no more of it than is soon worked out.
+"""Check the size expressions of a `.pt2` archive: only arithmetic on symbols, of bounded cost.
 
-PyTorch lets Python evaluate them, and sympy multiply them out.
+PyTorch evaluates them as Python, and sympy expands them.
 """
 
 import ast
@@ -32,14 +32,14 @@ _HIGHEST_DEGREE = 32
 
 
 class _Extent(NamedTuple):
-    """How many terms an expression has when it is multiplied out, and how many bits its numbers; no less than there are."""
+    """Upper bounds for an expression after expansion: its number of terms, and the bits of its numbers."""
 
     terms: int
     bits: float
 
 
 def require_expression(text: object) -> None:
-    """Raise FormatError for an expression that is more than arithmetic on symbols, or more of it than is soon worked out."""
+    """Raise FormatError unless `text` is an arithmetic expression on symbols that is cheap to evaluate."""
     try:
         if not isinstance(text, str) or len(text) > _LONGEST:
             raise ValueError
@@ -49,16 +49,16 @@ def require_expression(text: object) -> None:
             raise ValueError
         _extent(tree.body)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
-        raise FormatError(f"the archive has {text!r:.80} for a size") from None
+        raise FormatError(f"the archive has an invalid size: {text!r:.80}") from None
 
 
 def is_symbol(name: str) -> bool:
-    """Whether `name` is one that PyTorch gives to a symbol: of few digits, to which it counts."""
+    """Return whether `name` is a PyTorch symbol. The number of digits is limited because PyTorch counts up to it."""
     return bool(_SYMBOL.fullmatch(name))
 
 
 def _is_symbol(node: ast.AST) -> bool:
-    """Whether this is `Symbol('s0', integer=True)`, as sympy writes one."""
+    """Return whether `node` is `Symbol('s0', integer=True)`, as sympy prints a symbol."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id != "Symbol" or len(node.args) != 1:
         return False
     name, facts = node.args[0], [item.value for item in node.keywords]
@@ -77,7 +77,7 @@ def _is_arithmetic(node: ast.AST) -> bool:
 
 
 def _extent(node: ast.expr) -> _Extent:
-    """The extent of an expression of arithmetic. Raises ValueError where it is too much, or a power is none that is known."""
+    """Return the extent of an arithmetic expression. Raises ValueError if it is too large or has a power that is not constant."""
     found = _extent_of(node)
     if found.terms > _MOST_TERMS or found.bits > _MOST_BITS:
         raise ValueError
@@ -120,10 +120,10 @@ def _refuse() -> _Extent:
 
 
 def require_degree(document: object) -> None:
-    """Raise FormatError where nodes of a document multiply numbers so often that sizes grow beyond all bounds.
+    """Raise FormatError if the nodes of a document multiply numbers until sizes grow without bound.
 
-    Nodes are taken in their order, those of a graph in a graph after the one that holds it. What no node on numbers computes has the
-    degree one; what a graph in a graph is given may be any number from around it.
+    Nodes are visited in order; a nested graph comes after the node that holds it. A value that no number node computes has degree 1. An
+    input of a nested graph may be any number of the enclosing graph, so it has the highest degree so far.
     """
     degrees: dict[object, int] = {}
     highest, pending = 1, [document]
@@ -145,7 +145,7 @@ def require_degree(document: object) -> None:
 
 
 def _degree(target: str, operands: list[object], degrees: Mapping[object, int]) -> int:
-    """The degree of what `target` computes of numbers; those that are written out have the degree one too, as they may be as large."""
+    """Return the degree of the result of `target`. Literals have degree 1, as they can be as large as a symbol."""
     found = [degrees.get(operand, 1) for operand in operands]
     if target == "_operator.pow":
         exponent = operands[-1] if operands else None
@@ -154,7 +154,7 @@ def _degree(target: str, operands: list[object], degrees: Mapping[object, int]) 
 
 
 def _operands(value: object) -> Iterator[object]:
-    """The names and numbers anywhere in arguments."""
+    """Iterate over the names and numbers anywhere in a node's arguments."""
     if isinstance(value, list):
         for item in value:
             yield from _operands(item)

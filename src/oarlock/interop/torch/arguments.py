@@ -1,4 +1,4 @@
-"""The arguments of a node, by the schema of its overload."""
+"""Bind the arguments of a node to the schema of its overload."""
 
 from collections.abc import Callable, Mapping
 
@@ -14,13 +14,13 @@ from oarlock.tensor.dtype import from_torch
 __all__ = ["bind", "map_values", "require_taken"]
 
 _WITHOUT_MEANING = ("device", "layout", "pin_memory", "memory_format", "non_blocking", "generator", "copy", "implicit")
-"""Arguments that say where and how a result lies in memory, which a program does not."""
+"""Arguments that only affect the memory of a result, which a program does not specify."""
 
 _NUMBERS = ("Tensor", "number", "Optional[Tensor]", "Optional[number]")
 
 
 def map_values(value: object, function: Callable[[object], object]) -> object:
-    """`function` of every value in nested lists, tuples and dicts, which become plain ones."""
+    """Apply `function` to every leaf of nested lists, tuples and dicts. Subclasses of these become the plain types."""
     if isinstance(value, dict):
         return {key: map_values(item, function) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -30,10 +30,10 @@ def map_values(value: object, function: Callable[[object], object]) -> object:
 
 
 def bind(node: Node, read: Callable[[object], object], variable_of: Callable[[Size], Var]) -> dict[str, object]:
-    """The arguments of `node` by the names of its schema, as rules take them; `read` gives the value of what a node stands for.
+    """Return the arguments of `node` by the names in its schema, as rules take them. `read` maps an argument to its value.
 
-    A size where a tensor or a number is wanted is a variable that holds it. Raises Unsupported for a dtype that programs do not have, and
-    for complex numbers.
+    A size in place of a tensor or a number becomes a variable. Raises Unsupported for dtypes that programs do not have and for complex
+    numbers.
     """
     schema = schema_of(node.target)  # type: ignore[arg-type]
     bound: dict[str, object] = {}
@@ -56,24 +56,24 @@ def _converted(value: object) -> object:
     if isinstance(value, torch.dtype):
         ours = from_torch(value)
         if ours is None:
-            raise Unsupported(f"no program holds {str(value).removeprefix('torch.')}")
+            raise Unsupported(f"programs do not support {str(value).removeprefix('torch.')}")
         return ours
     if isinstance(value, complex):
-        raise Unsupported("no program holds complex numbers")
+        raise Unsupported("programs do not support complex numbers")
     if isinstance(value, list | tuple):
         return [_converted(item) for item in value]
     return value
 
 
 def require_taken(node: Node, bound: Mapping[str, object], rule: Rule) -> dict[str, object]:
-    """The arguments that `rule` takes. Raises Unsupported where another one is not its default: its meaning would be lost."""
+    """Return the arguments that `rule` takes. Raises Unsupported if an argument that it does not take differs from its default."""
     schema = schema_of(node.target)  # type: ignore[arg-type]
     for argument in schema.arguments:
         name, value = argument.name, bound[argument.name]
         if name in rule.parameters or name in _WITHOUT_MEANING:
             continue
         if not argument.has_default_value() or _plain(value) != _plain(_converted(argument.default_value)):
-            raise Unsupported(f"{name} = {_shown(value)} is not taken")
+            raise Unsupported(f"{name} = {_shown(value)} is not supported")
     return {name: value for name, value in bound.items() if name in rule.parameters and name != RESULT}
 
 

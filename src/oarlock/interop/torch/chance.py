@@ -1,7 +1,7 @@
-"""Random draws of a module in training alone: a run that does not train takes their expected value.
+"""Random draws that a module makes only in training: other runs use their expected value.
 
-Noise that is added, probabilities that are drawn, numbers by which is multiplied: a module exported in training draws them always, and one
-that evaluates has none of them; the expected value in their place gives what that computes.
+A module exported in training always draws: added noise, drawn probabilities, random factors. In evaluation it does not draw at all;
+replacing each draw by its expected value gives the result of evaluation.
 """
 
 import torch
@@ -19,22 +19,22 @@ _DRAWS = ("bernoulli", "rand", "uniform", "normal", "exponential")
 
 
 def is_draw(node: Node) -> bool:
-    """Whether `node` draws numbers, other than by dropout, which knows by itself whether a run trains."""
+    """Return whether `node` draws random numbers. Excludes dropout, whose operator already distinguishes training and inference."""
     target = node.target
     return isinstance(target, OpOverload) and schema_of(target).name.removeprefix("aten::").startswith(_DRAWS)  # type: ignore[arg-type]
 
 
 def draws_numbers(module: torch.fx.GraphModule) -> bool:
-    """Whether there is a draw in any graph of `module`."""
+    """Return whether any graph of `module` draws random numbers."""
     graphs = [inner.graph for inner in module.modules() if isinstance(inner, torch.fx.GraphModule)]
     return any(is_draw(node) for graph in graphs for node in graph.nodes)
 
 
 def expected_value(node: Node, given: dict[str, object]) -> object | None:
-    """The mean of the draw at `node`, a number or the variable among its arguments `given`; None where it is no draw.
+    """Return the mean of the draw at `node`: a number or one of the arguments `given`. None if the node is not a draw.
 
-    Masks of one probability, be they drawn or `floor(p + u)` of uniform numbers, know it by themselves: their rules say so. Raises
-    Unsupported for other draws.
+    None also for masks of a constant probability, drawn directly or as `floor(p + u)`: their rules handle inference. Raises Unsupported for
+    any other draw.
     """
     name = str(node.target)
     if (
@@ -52,12 +52,12 @@ def expected_value(node: Node, given: dict[str, object]) -> object | None:
     if name == "aten.uniform.default":
         return (float(given.get("from", 0.0)) + float(given.get("to", 1.0))) / 2  # type: ignore[arg-type]
     raise Unsupported(
-        "it draws numbers in training alone, and nothing tells what stands for them in inference", hint="from_torch(..., training=False)"
+        "it draws random numbers only in training, and their expected value is unknown", hint="from_torch(..., training=False)"
     )
 
 
 def _probability(node: Node) -> float | None:
-    """The `p` of `floor(p + u)`, where `u` is uniform; None for anything else."""
+    """Return the `p` of `floor(p + u)`, where `u` is a uniform draw; None for any other node."""
     if str(node.target) != "aten.floor.default" or not isinstance(node.args[0], Node):
         return None
     total = node.args[0]
@@ -69,7 +69,7 @@ def _probability(node: Node) -> float | None:
 
 
 def training_flag(program: Program) -> Var:
-    """Whether the run trains, bool[]: dropout of a one is a one in no run that does, and 0 or 2 in one that does."""
+    """Return a bool[] variable: whether the run trains. Computed from a dropout of 1, which is 1 in inference and 0 or 2 in training."""
     with program.main:
         one = op.full(shape=(), value=1.0)
         return op.not_equal(op.dropout(one, rate=0.5), one)

@@ -1,4 +1,4 @@
-"""How far an imported program is from what PyTorch computes by the graph that it was made of."""
+"""Compare an imported program with PyTorch's own results."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,12 +13,15 @@ from oarlock.runtime.scope import Scope
 
 __all__ = ["Difference", "compare_with_torch", "draws_numbers"]
 
-_ROWS = 3  # what a symbol is
+_ROWS = 3  # the value of every symbol
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How far an output is from PyTorch's: the largest difference, beside its largest value; None where dtype or shape differ."""
+    """The difference of one output from PyTorch's: the largest difference and the largest value.
+
+    `largest` is None if dtype or shape differ.
+    """
 
     output: str
     largest: float | None
@@ -26,13 +29,13 @@ class Difference:
 
 
 def draws_numbers(model: ImportedModule) -> bool:
-    """Whether the module draws random numbers, which PyTorch and programs draw differently."""
+    """Return whether the module draws random numbers; PyTorch and Oarlock draw different ones."""
     nodes = model.graph.exported.program.graph.nodes
     return any(torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) for node in nodes)
 
 
 def compare_with_torch(model: ImportedModule, *, seed: int = 0) -> Iterator[Difference]:
-    """Run `model` and its graph on numbers at random, in training as it was exported, and say for each output how far they are apart."""
+    """Run `model` and its graph on random inputs, in training as exported, and yield the difference of each output."""
     generator = torch.Generator().manual_seed(seed)
     given = [_random(item.traced, generator) if item.is_tensor else item.traced for item in model.graph.inputs]
     spec = model.graph.exported.program.call_spec.in_spec

@@ -1,4 +1,4 @@
-"""Constants of an import that are turned, cut or joined before anything else reads them: done once, when the module comes in."""
+"""Evaluate rearranged constants once, at import: transposed, sliced or joined before any other op reads them."""
 
 import math
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ _MOVES = {"concat", "neg", "reshape", "slice", "transpose"}
 
 
 def compute_constants(program: Program, state: State) -> None:
-    """Let ops read the results of other ops that read constants alone, where those move elements, or change their sign.
+    """Evaluate ops that only move elements of constants or change their sign.
 
-    Each result is a constant of its own, one for all that are equal. The ops that made them are for others to drop.
+    Each result becomes a constant; equal results share one. The replaced ops stay in the program, unread, until the caller drops them.
     """
 
     def visit(op: Op, before: list[Op]) -> Mapping[Var, Var]:

@@ -1,4 +1,4 @@
-"""`torch.cond`, `while_loop` and `scan` as branches and loops of a program."""
+"""Translate `torch.cond`, `while_loop` and `scan` to branches and loops of a program."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -19,28 +19,28 @@ __all__ = ["write"]
 
 
 def write(writer: "Writer", node: Node, args: Sequence[object], kwargs: Mapping[str, object]) -> object:
-    """Write the operator of higher order at `node`. Raises Unsupported for one that is none of these."""
+    """Write the higher-order operator at `node`. Raises Unsupported for an unknown one."""
     name = str(node.target)
     found = _OPERATORS.get(name)
     if found is None:
-        raise Unsupported("no program has this operator on functions")
+        raise Unsupported("programs do not support this higher-order operator")
     return found(writer, *args, **kwargs)
 
 
 def _outer(writer: "Writer", values: Sequence[object]) -> list[Var]:
-    """The inputs of a block, as variables of the block around it."""
+    """Return the inputs of a block as variables of the enclosing block."""
     found = [writer.variable_of(value) if isinstance(value, int | str) else writer.variable(value) for value in values]
     return [_require_var(value) for value in found]
 
 
 def _require_var(value: object) -> Var:
     if not isinstance(value, Var):
-        raise Unsupported(f"a block is given {value!r:.60}, where it takes variables")
+        raise Unsupported(f"a block takes variables, not {value!r:.60}")
     return value
 
 
 def _inner(writer: "Writer", module: GraphModule, given: Sequence[object]) -> list[Var]:
-    """The outputs of a block, each a variable of its own that the block defines."""
+    """Write a block and return its outputs. Each is a distinct variable that the block defines."""
     made = [_require_var(writer.variable(value)) for value in writer.write(module, given)]
     return [var if var.op is not None and sum(other is var for other in made) == 1 else assign(var) for var in made]
 

@@ -1,4 +1,4 @@
-"""The example: what a module is called with, its leaves by name, and which of their sizes are symbols."""
+"""The example inputs of a module: their leaves by name, and which of their sizes are symbols."""
 
 import inspect
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ __all__ = ["Example", "Leaf", "read_example"]
 
 @dataclass
 class Leaf:
-    """One value that a module is given: its path, and by axis the symbols of a tensor's sizes."""
+    """One input value of a module: its path, and the symbols of a tensor's sizes by axis."""
 
     name: str
     value: object
@@ -28,7 +28,7 @@ class Leaf:
 
 @dataclass
 class Example:
-    """The arguments of one call. `args` and `kwargs` stand in the order of the signature; `leaves` in PyTorch's order of them."""
+    """The arguments of one call. `args` and `kwargs` are in the order of the signature; `leaves` in the order of PyTorch's pytree."""
 
     args: tuple[object, ...]
     kwargs: dict[str, object]
@@ -37,7 +37,7 @@ class Example:
     signature: inspect.Signature
 
     def dynamic_shapes(self) -> dict[str, object] | None:
-        """The sizes that may vary, as `torch.export` takes them."""
+        """Return the variable sizes in the format of `torch.export`."""
         if not any(leaf.symbols for leaf in self.leaves):
             return None
         specs = [dict.fromkeys(leaf.symbols, Dim.DYNAMIC) or None for leaf in self.leaves]
@@ -46,7 +46,7 @@ class Example:
 
 
 def read_example(forward: object, example: object, dynamic: object) -> Example:
-    """The example of a call of `forward`: one tensor, a tuple of arguments, or a dict of them by name. Raises ArgumentError."""
+    """Read the example of a call of `forward`: one tensor, a tuple of arguments, or a dict of arguments by name. Raises ArgumentError."""
     signature = inspect.signature(forward)  # type: ignore[arg-type]
     if isinstance(example, Mapping) and all(isinstance(name, str) for name in example):
         args, kwargs = (), dict(example)
@@ -59,7 +59,7 @@ def read_example(forward: object, example: object, dynamic: object) -> Example:
             f"from_torch: the example does not fit the module: {error}",
             location=here(),
             contract=f"forward{signature}",
-            hint="one tensor, a tuple of arguments, or a dict of arguments by name",
+            hint="pass one tensor, a tuple of arguments, or a dict of arguments by name",
         ) from None
     args, kwargs = bound.args, bound.kwargs
     named = [pair for name, value in _named(signature, args, kwargs) for pair in name_leaves(value, name)]
@@ -72,7 +72,7 @@ def read_example(forward: object, example: object, dynamic: object) -> Example:
 
 
 def _named(signature: inspect.Signature, args: Sequence[object], kwargs: Mapping[str, object]) -> list[tuple[str, object]]:
-    """The arguments by the names of their parameters; those of `*args` are numbered."""
+    """Return the arguments by the names of their parameters; the arguments of `*args` are numbered."""
     names: list[str] = []
     for parameter in signature.parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
@@ -83,7 +83,7 @@ def _named(signature: inspect.Signature, args: Sequence[object], kwargs: Mapping
 
 
 def _by_parameter(signature: inspect.Signature, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]:
-    """The arguments as `torch.export` names them: all of `*args` as one tuple."""
+    """Return the arguments in the naming of `torch.export`: `*args` is one tuple."""
     names = [
         parameter.name
         for parameter in signature.parameters.values()
@@ -97,7 +97,7 @@ def _by_parameter(signature: inspect.Signature, args: Sequence[object], kwargs: 
 
 
 def _mark(leaves: list[Leaf], signature: inspect.Signature, args: tuple, kwargs: dict, dynamic: object) -> None:
-    """Give the leaves the symbols that `dynamic` names."""
+    """Set the symbols of the leaves from `dynamic`."""
     if dynamic is None:
         return
     if isinstance(dynamic, str):
@@ -114,12 +114,12 @@ def _mark(leaves: list[Leaf], signature: inspect.Signature, args: tuple, kwargs:
         for path, axes in _axes_of(str(name), spec):
             leaf = by_name.get(path)
             if leaf is None:
-                raise _refuse(f'no input is called "{path}"', did_you_mean(path, by_name) or f"there are: {', '.join(by_name)}")
+                raise _refuse(f'there is no input "{path}"', did_you_mean(path, by_name) or f"inputs: {', '.join(by_name)}")
             _mark_axes(leaf, axes)
 
 
 def _axes_of(path: str, spec: object) -> list[tuple[str, object]]:
-    """The spec of each leaf of a nested one, by its path."""
+    """Flatten a nested spec to pairs of a leaf's path and its spec."""
     if isinstance(spec, Mapping) and spec and not all(isinstance(axis, int) for axis in spec):
         return [found for key, inner in spec.items() for found in _axes_of(f"{path}.{key}", inner)]
     if isinstance(spec, tuple | list) and any(isinstance(inner, Mapping | tuple | list) for inner in spec):
@@ -129,7 +129,7 @@ def _axes_of(path: str, spec: object) -> list[tuple[str, object]]:
 
 def _mark_axes(leaf: Leaf, axes: object) -> None:
     if not isinstance(leaf.value, torch.Tensor):
-        raise _refuse(f'"{leaf.name}" is no tensor')
+        raise _refuse(f'"{leaf.name}" is not a tensor')
     rank = leaf.value.ndim
     if isinstance(axes, str):
         axes = {0: axes}
@@ -139,48 +139,48 @@ def _mark_axes(leaf: Leaf, axes: object) -> None:
         raise _refuse(f'"{leaf.name}" has {axes!r:.60}')
     for axis, given in axes.items():
         if not isinstance(axis, int) or not -rank <= axis < rank:
-            raise _refuse(f'"{leaf.name}" has {rank} dimensions, and no axis {axis!r:.20}')
+            raise _refuse(f'"{leaf.name}" has {rank} dimensions; axis {axis!r:.20} does not exist')
         name = _name_of(given, f"{leaf.name}.{axis % rank}")
         if name is not None:
             leaf.symbols[axis % rank] = name
 
 
 def _name_of(given: object, otherwise: str) -> str | None:
-    """The symbol that a spec of one size means; None where the size stays what it is."""
+    """Return the symbol in the spec of one size; None if the size is fixed."""
     if given is None or given is False or given is Dim.STATIC or (isinstance(given, int) and not isinstance(given, bool)):
         return None
     if isinstance(given, str):
         return _symbol(given)
     if given is True or given in (Dim.DYNAMIC, Dim.AUTO):
         return _symbol(otherwise.replace(".", "_"))
-    if isinstance(getattr(given, "__name__", None), str):  # a Dim of one's own
+    if isinstance(getattr(given, "__name__", None), str):  # a custom Dim
         return _symbol(given.__name__)  # type: ignore[attr-defined]
-    raise _refuse(f"{given!r:.60} is no size")
+    raise _refuse(f"{given!r:.60} is not a size")
 
 
 def _symbol(name: str) -> str:
     if not is_symbol(name) or not name.isidentifier():
-        raise _refuse(f"{name!r:.60} is no name of a size")
+        raise _refuse(f"{name!r:.60} is not a valid name of a size")
     return name
 
 
 def _refuse(why: str, hint: str | None = None) -> ArgumentError:
     return ArgumentError(
-        f"from_torch: dynamic does not say which sizes may change: {why}",
+        f"from_torch: invalid dynamic: {why}",
         location=here(),
-        contract='"n", what the leading axis of each input is called; or {"x": {0: "n", 2: "width"}}, by input and axis',
+        contract='"n" names the leading axis of each input; {"x": {0: "n", 2: "width"}} names sizes by input and axis',
         hint=hint,
     )
 
 
 def _enlarge(leaves: list[Leaf]) -> None:
-    """Repeat what has the size 1 where the size is a symbol: PyTorch takes a 1 for a number that stays."""
+    """Duplicate elements along symbolic axes of size 1: PyTorch treats a size of 1 as fixed."""
     for name in {symbol for leaf in leaves for symbol in leaf.symbols.values()}:
         sizes = {leaf.value.shape[axis] for leaf in leaves for axis, symbol in leaf.symbols.items() if symbol == name}  # type: ignore[attr-defined]
         if len(sizes) > 1:
             raise _refuse(f'"{name}" is {" and ".join(str(size) for size in sorted(sizes))} in the example')
         if 0 in sizes:
-            raise _refuse(f'"{name}" is 0 in the example, which tells nothing', "an example of 2")
+            raise _refuse(f'"{name}" is 0 in the example', "use an example with at least 2")
     for leaf in leaves:
         for axis in leaf.symbols:
             assert isinstance(leaf.value, torch.Tensor)

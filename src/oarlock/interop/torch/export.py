@@ -1,4 +1,4 @@
-"""A module as a graph: exported, marked, and made functional."""
+"""Export a module as a functional graph."""
 
 import contextlib
 import io
@@ -22,31 +22,31 @@ __all__ = ["Exported", "export_module", "find_aliases", "load_exporter", "quietl
 
 @dataclass
 class Exported:
-    """A functional graph, and what stands behind it: the tensors of the module by their names, and which of them are the same."""
+    """A functional graph and the module's tensors: by name, and which of them are tied."""
 
     program: ExportedProgram
     name: str
-    state: dict[str, torch.Tensor]  # what the module's state dict holds, in its order
-    parameters: dict[str, bool]  # a parameter's name -> whether it is trained
-    aliases: dict[str, str]  # a name -> the name of the tensor that it shares
-    constants: dict[str, object] = field(default_factory=dict)  # tensors of the module that its state dict does not hold
+    state: dict[str, torch.Tensor]  # the tensors of the module's state dict, in order
+    parameters: dict[str, bool]  # parameter name -> whether it is trainable
+    aliases: dict[str, str]  # name -> name of the tensor it is tied to
+    constants: dict[str, object] = field(default_factory=dict)  # tensors of the module outside its state dict
     draws_in_training_alone: bool = False
-    trusted: bool = True  # whether everything that is constant may be run at once
-    copies: dict[str, torch.Tensor] = field(default_factory=dict)  # what programs start from
+    trusted: bool = True  # whether constant nodes without a rule may be evaluated
+    copies: dict[str, torch.Tensor] = field(default_factory=dict)  # initial values for programs, copied from the module
 
 
 def load_exporter() -> None:
-    """Let PyTorch import what it exports and reads with, which it does when it is first used, and only where files may be written."""
+    """Trigger the imports that PyTorch does on the first export. They fail later in a process that cannot write files."""
     with quietly():
         data = io.BytesIO()
         torch.export.save(torch.export.export(torch.nn.Identity(), (torch.ones(1),)).run_decompositions({}), data)
 
 
 def export_module(module: torch.nn.Module, example: Example, *, training: bool) -> Exported:
-    """Export `module` as it is called by the example. Raises UnsupportedError where PyTorch cannot, with its reason and the line.
+    """Export `module` for the call in `example`. Raises UnsupportedError with PyTorch's reason and the line in the module's code.
 
-    In training it is exported as it trains: as a module that is in evaluation, as one whole, would if it were not; parts that evaluate in
-    a module that trains stay so. Flags are afterwards what they were.
+    With `training`, a module in evaluation mode is switched to training mode; in a module that already trains, submodules in evaluation
+    mode stay so. All training flags are restored.
     """
     flags = {inner: inner.training for inner in module.modules()}
     if training and not module.training:
@@ -68,14 +68,14 @@ def export_module(module: torch.nn.Module, example: Example, *, training: bool) 
 
 
 def _draws_in_evaluation(module: torch.nn.Module, example: Example) -> bool:
-    """Whether the module, which trains, draws numbers in evaluation too."""
+    """Return whether the module, which is in training mode, also draws random numbers in evaluation mode."""
     module.eval()
     program = torch.export.export(module, example.args, example.kwargs, dynamic_shapes=example.dynamic_shapes(), strict=False)
     return draws_numbers(program.graph_module)
 
 
 def read_program(program: ExportedProgram, *, name: str, module: torch.nn.Module | None = None, trusted: bool = True) -> Exported:
-    """An exported program, functional, with the tensors it was exported with."""
+    """Make an exported program functional and collect its tensors."""
     holder = module if module is not None else program
     parameters = {key: value.requires_grad for key, value in _named(holder, "named_parameters")}
     state = dict(module.state_dict(keep_vars=True) if module is not None else program.state_dict)
@@ -91,7 +91,7 @@ def read_program(program: ExportedProgram, *, name: str, module: torch.nn.Module
 
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
-    """Without what PyTorch warns of, logs and prints about its own code."""
+    """Suppress PyTorch's warnings, logs and stderr output."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
@@ -108,7 +108,7 @@ def _named(holder: object, method: str) -> list[tuple[str, torch.Tensor]]:
 
 
 def find_aliases(state: dict[str, torch.Tensor]) -> dict[str, str]:
-    """Names of one tensor: each but the first -> the first. Raises UnsupportedError for tensors that share a part of their memory."""
+    """Map tied names to the first name of their tensor. Raises UnsupportedError for tensors that only partly share memory."""
     first: dict[tuple[object, ...], str] = {}
     owners: dict[int, str] = {}
     aliases: dict[str, str] = {}
@@ -121,10 +121,10 @@ def find_aliases(state: dict[str, torch.Tensor]) -> dict[str, str]:
             aliases[name] = first[key]
         elif storage in owners:
             raise UnsupportedError(
-                f'from_torch: "{name}" and "{owners[storage]}" share memory, yet are not one tensor',
+                f'from_torch: "{name}" and "{owners[storage]}" share memory but are not the same tensor',
                 location=here(),
-                contract="each variable of a program has a value of its own; tied parameters are one",
-                hint="clone one of them, or tie them whole",
+                contract="variables of a program do not share memory; only identical tensors are tied",
+                hint="clone one of them",
             )
         else:
             first[key] = owners[storage] = name
@@ -132,37 +132,35 @@ def find_aliases(state: dict[str, torch.Tensor]) -> dict[str, str]:
 
 
 def _explain(error: Exception, name: str) -> UnsupportedError:
-    """PyTorch's reason in short, with the line of the author's at which it stopped."""
+    """Convert PyTorch's error to UnsupportedError with its reason and the line of the module's code at which it stopped."""
     text = str(error)
     line = line_in(error)
     first = next((part.strip() for part in text.splitlines() if part.strip()), type(error).__name__)
     kind = type(error).__name__
     if "GuardOnDataDependentSymNode" in kind or "data-dependent" in text:
         return UnsupportedError(
-            f"from_torch: {name} chooses in Python by a value that only a run tells",
+            f"from_torch: {name} has Python control flow that depends on a tensor's value",
             location=line or here(),
-            contract="a program is written before there are values; Python's `if`, `while` and int() ask for them",
-            given=[f"PyTorch says: {first}"],
-            hint="torch.cond, torch.while_loop or torch.where in the place of it",
+            contract="a program is built before values exist; Python's `if`, `while` and int() need them",
+            given=[f"PyTorch: {first}"],
+            hint="use torch.cond, torch.while_loop or torch.where instead",
         )
     if "specialized" in text or "Constraints violated" in text:
         return UnsupportedError(
-            f"from_torch: {name} fixes a size that was to be a symbol",
+            f"from_torch: {name} fixes a size that dynamic declares as a symbol",
             location=here(),
             given=[part.strip() for part in text.splitlines() if part.strip()][:8],
-            hint="leave that size out of dynamic, or let the module compute with x.shape instead of a number",
+            hint="remove that size from dynamic, or compute with x.shape in the module instead of a number",
         )
     return UnsupportedError(
-        f"from_torch: torch.export refuses {name}: {kind}",
+        f"from_torch: torch.export cannot export {name}: {kind}",
         location=line or here(),
         given=[part for part in (part.strip() for part in text.splitlines()) if part][:8],
-        hint="what torch.export takes is what comes in: torch.export.export(module, args) alone says the same",
+        hint="from_torch can only import what torch.export can export; reproduce the error with torch.export.export(module, args)",
     )
 
 
 def require_module(module: object) -> torch.nn.Module:
     if not isinstance(module, torch.nn.Module):
-        raise ArgumentError(
-            f"from_torch takes a torch.nn.Module, or what torch.export.export gives, not {type(module).__name__}", location=here()
-        )
+        raise ArgumentError(f"from_torch takes a torch.nn.Module or an ExportedProgram, not {type(module).__name__}", location=here())
     return module

@@ -1,4 +1,4 @@
-"""Formulas that modules write out, as the operators that compute them: fewer ops, and gradients of one kernel each.
+"""Replace formulas that modules spell out by the operators that compute them: fewer ops, and one gradient kernel each.
 
 Before                                                   After
     s = mean(square(x), axis=-1, keepdim=true)               y = rms_norm(x, w, epsilon=1e-6)
@@ -9,7 +9,7 @@ Before                                                   After
 
     y = multiply(0.5 * x, add(erf(x / 1.41421), 1))          y = gelu(x)
 
-Done where nothing else reads what lies between, and gradients pass through it. Values change in their last bits.
+Applied if no other op reads the intermediate values and gradients pass through them. Results differ in the last bits.
 """
 
 import math
@@ -26,13 +26,13 @@ from oarlock.registry.catalogue import standard
 
 __all__ = ["write_formulas_whole"]
 
-_NEAR = 1e-6  # relative: numbers are written out to some digits, and are float32 at times
+_NEAR = 1e-6  # relative: the constants are rounded to a few digits, and some are float32
 
 
 def write_formulas_whole(program: Program, start: int, outputs: Iterable[object]) -> int:
-    """Put operators in the place of formulas among the ops of the main block from `start` on; return how many.
+    """Replace formulas in the main block, from op `start` on, by single operators; return the number of replacements.
 
-    What was between is left where it is, and is read by nothing. `outputs` are read too.
+    The intermediate ops stay in the block, unread. `outputs` are additional variables that count as read.
     """
     readers = Counter(var for op in walk(program.main) for var in op.reads)
     readers.update(var for block in program.blocks for var in block.outputs)
@@ -47,14 +47,14 @@ def write_formulas_whole(program: Program, start: int, outputs: Iterable[object]
 
 
 class _Formula:
-    """The formula that an op computes, read from the ops before it."""
+    """Recognizes the formula that an op computes, from the ops before it."""
 
     def __init__(self, op: Op, readers: Counter[Var]):
         self.op = op
         self.readers = readers
 
     def find(self) -> Op | None:
-        """The op of one operator that computes the same; None where there is none."""
+        """Return a single op that computes the same result; None if there is none."""
         if self.op.type != "multiply" or not self.op.writes[0].dtype.is_floating:
             return None
         for one, other in (self.op.reads, self.op.reads[::-1]):
@@ -64,7 +64,7 @@ class _Formula:
         return None
 
     def _norm(self, x: Var, rstd: Var) -> Op | None:
-        """``x / sqrt(mean(x**2) + epsilon)``."""
+        """Match ``x / sqrt(mean(x**2) + epsilon)``."""
         shifted = self._argument(rstd, "rsqrt")
         mean, epsilon = self._with_number(shifted, "add")
         averaged = None if mean is None else self._between(mean, "mean")
@@ -77,7 +77,7 @@ class _Formula:
         return self._made("rms_norm", {"x": x}, {"epsilon": epsilon}, x)
 
     def _scaled_norm(self, scale: Var, y: Var) -> Op | None:
-        """Such a normalization times a number for each column."""
+        """Match such a normalization, multiplied by a scale for each column."""
         norm = self._between(y, "rms_norm")
         if norm is None or "scale" in norm.inputs or not y.shape or scale.shape != y.shape[-1:] or scale.dtype is not y.dtype:
             return None
@@ -85,7 +85,7 @@ class _Formula:
         return self._made("rms_norm", {"x": x, "scale": scale}, norm.attributes, x)
 
     def _gelu(self, half: Var, weight: Var) -> Op | None:
-        """``x / 2 (1 + tanh(c (x + 0.044715 x**3)))``, or ``x / 2 (1 + erf(x / sqrt(2)))``."""
+        """Match ``x / 2 (1 + tanh(c (x + 0.044715 x**3)))`` or ``x / 2 (1 + erf(x / sqrt(2)))``."""
         x, number = self._with_number(half, "multiply")
         bent, one = self._with_number(weight, "add")
         if x is None or bent is None or number != 0.5 or one != 1.0:
@@ -107,7 +107,7 @@ class _Formula:
         return self._made("gelu", {"x": x}, {"approximate": True}, x)
 
     def _between(self, var: Var | None, type: str) -> Op | None:
-        """The op of that type that `var` comes from, where nothing else reads it and gradients pass."""
+        """Return the op of that type that computes `var`, if it is the only reader's input and gradients pass."""
         op = None if var is None else var.op
         alone = op is not None and op.block is self.op.block and self.readers[var] == 1 and not var.stop_gradient  # type: ignore[index, union-attr]
         return op if alone and op.type == type else None  # type: ignore[union-attr]
@@ -117,7 +117,7 @@ class _Formula:
         return None if op is None else op.reads[0]
 
     def _with_number(self, var: Var | None, type: str) -> tuple[Var | None, float | None]:
-        """The operand beside a number, and the number."""
+        """Match a binary op with a constant: return the other operand and the constant."""
         op = self._between(var, type)
         for one, other in () if op is None else (op.reads, op.reads[::-1])[: 1 if type == "divide" else 2]:
             number = number_of(other)
@@ -137,7 +137,7 @@ class _Formula:
         return None
 
     def _made(self, type: str, inputs: dict[str, Var], attributes: dict[str, object], x: Var) -> Op | None:
-        """The op in the place of ours, which gives what that gave."""
+        """Create the replacement op, with the output of the original."""
         op, operator = self.op, standard.get(type)
         (y,) = op.writes
         if (x.dtype, x.shape) != (y.dtype, y.shape):

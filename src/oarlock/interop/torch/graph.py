@@ -1,4 +1,4 @@
-"""An exported graph in a program: its inputs, what it reads of the module, what it gives, and what it keeps for the next step."""
+"""Write an exported graph into a program: its inputs, the module's tensors, its outputs, and buffer updates for the next step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ __all__ = ["Graph", "Input", "Written", "write_graph"]
 
 @dataclass
 class Input:
-    """An input of the graph by its path: the tensor that PyTorch traced it with, or its value where it is none."""
+    """An input of the graph, by its path: the traced tensor, or its value if it is not a tensor."""
 
     name: str
     traced: object
@@ -48,7 +48,7 @@ class Input:
 
 @dataclass
 class Graph:
-    """A graph to be written: the export, its inputs in order, and the labels of its outputs."""
+    """A graph to write: the export, its inputs in order, and the labels of its outputs."""
 
     exported: Exported
     inputs: list[Input]
@@ -57,17 +57,17 @@ class Graph:
 
 @dataclass
 class Written:
-    """The program of a graph: its outputs in order, None where one is no tensor and no number, and the ops written for it."""
+    """The outputs of a written graph, in order, and the report. An output is None if it is neither a tensor nor a number."""
 
     outputs: list[object]
     report: Report
 
 
 def write_graph(graph: Graph, program: Program, given: Sequence[object], prefix: str = "") -> Written:
-    """Write `graph` into `program`, on variables for its tensors. Raises UnsupportedError, and leaves the program as it was.
+    """Write `graph` into `program`, with variables for its tensors. Raises UnsupportedError and leaves the program unchanged on failure.
 
-    Parts are of the sizes that PyTorch gives them outside of an export. A graph that computes with the sizes that the export has fixed is
-    written with those, and the run refuses others.
+    Slices get the sizes that PyTorch gives them outside an export. If the graph computes with sizes that the export has fixed, it is
+    written with the fixed sizes, and the run rejects other ones.
     """
 
     def writer_of(*, held_to_sizes: bool) -> Writer:
@@ -104,7 +104,7 @@ def _write(graph: Graph, writer: Writer, given: Sequence[object]) -> Written:
                 _commit(program, state.variable(str(spec.target)), writer.variable(value), refusals, end)
             else:
                 what = str(spec.kind).rpartition(".")[2].lower().replace("_", " ")
-                refusals.add(end, f"{spec.target}: a step writes buffers, yet this is a {what}", operator="in-place")
+                refusals.add(end, f"{spec.target}: only buffers can be updated in place, and this is a {what}", operator="in-place")
         refusals.raise_if_any("from_torch")
         _still_those_without_gradient(program, outputs)
         write_formulas_whole(program, start, outputs)
@@ -116,7 +116,7 @@ def _write(graph: Graph, writer: Writer, given: Sequence[object]) -> Written:
 
 
 def _still_those_without_gradient(program: Program, outputs: Sequence[object]) -> None:
-    """Freeze the parameters from which no gradient comes to any output: PyTorch gives them none either, and they stay as they are."""
+    """Freeze the parameters whose gradient reaches no output: PyTorch gives them no gradient either, so they must not be updated."""
     reached = {var for var in outputs if isinstance(var, Var) and var.dtype.is_floating}
     read: set[Var] = set()
     for op in reversed(program.main.ops):
@@ -130,7 +130,7 @@ def _still_those_without_gradient(program: Program, outputs: Sequence[object]) -
 
 
 def _drop_unread(program: Program, state: State, start: int, outputs: Sequence[object]) -> None:
-    """Drop what was written from `start` on and nothing reads: sizes that a shape tells, results that nobody wants, constants."""
+    """Drop unread ops from `start` on, such as sizes known from a shape, unused results and constants."""
     main = program.main
     read = {var for var in outputs if isinstance(var, Var)} | set(program.targets.values())
     read.update(var for op in main.tail for var in op.reads)
@@ -158,13 +158,13 @@ def _value_of(spec: InputSpec, state: State, mutated: set[str], given) -> object
 
 
 def _commit(program: Program, var: Var, given: object, refusals: Refusals, node: Node) -> None:
-    """Make `value` what `var` holds after a step that trains."""
+    """Make `given` the value of `var` after a training step."""
     main = program.main
     if not isinstance(given, Var) or (given.dtype, given.shape) != (var.dtype, var.shape):
-        refusals.add(node, f'"{var.name}" becomes {given.type_text if isinstance(given, Var) else given!r:.60}', operator="in-place")
+        refusals.add(node, f'"{var.name}" would become {given.type_text if isinstance(given, Var) else given!r:.60}', operator="in-place")
         return
     if current_block() is not main:
-        refusals.add(node, f'"{var.name}" cannot be kept from {current_block().path}: import the module outside of it', operator="in-place")
+        refusals.add(node, f'"{var.name}" cannot be updated from {current_block().path}: call the module outside', operator="in-place")
         return
     value = given
     if value.op is None or value.block is not main or value.name.endswith(next_name("")) or main.find_var(next_name(var.name)) is not None:
@@ -174,17 +174,17 @@ def _commit(program: Program, var: Var, given: object, refusals: Refusals, node:
     try:
         main.commit(var, value, role=Role.FORWARD)
     except ProgramError as error:
-        refusals.add(node, error.message, operator="in-place", hint="a module that keeps statistics follows one call in a step")
+        refusals.add(node, error.message, operator="in-place", hint="a module with running statistics can be called only once per step")
 
 
 def _bind_symbols(graph: Graph, given: Sequence[object], symbols: Symbols) -> None:
-    """Learn what each symbol of the graph is from the variables that are given. Raises ShapeError where they do not fit it."""
+    """Bind each symbol of the graph to a size of the given variables. Raises ShapeError if a variable does not fit."""
     pairs = [(item, var) for item, var in zip(graph.inputs, given, strict=True) if isinstance(var, Var)]
     for item, var in pairs:
         shape = var.shape or ()
         assert isinstance(item.traced, torch.Tensor)
         if len(shape) != item.traced.ndim:
-            raise _misfit(item, var, "another number of dimensions")
+            raise _misfit(item, var, "a different number of dimensions")
         for size, traced in zip(shape, item.traced.shape, strict=True):
             if isinstance(traced, torch.SymInt) and isinstance(traced.node.expr, sympy.Symbol):
                 symbols.bind(traced.node.expr, size)
@@ -194,7 +194,7 @@ def _bind_symbols(graph: Graph, given: Sequence[object], symbols: Symbols) -> No
             if symbols.find_size(traced) != size:
                 fixed = not isinstance(traced, torch.SymInt)
                 raise _misfit(
-                    item, var, f"{size} on axis {axis}, where the module was imported for {symbols.find_size(traced)}", fixed=fixed
+                    item, var, f"size {size} on axis {axis}, but the module was imported for {symbols.find_size(traced)}", fixed=fixed
                 )
 
 
@@ -205,5 +205,5 @@ def _misfit(item: Input, var: Var, why: str, *, fixed: bool = False) -> ShapeErr
         location=here(),
         contract=f"the example had {format_shape(tuple(int(size) if isinstance(size, int) else str(size) for size in item.traced.shape))}",
         given=[var.describe()],
-        hint=f'from_torch(..., dynamic={{"{item.name}": {{0: "n"}}}}) makes a size a symbol' if fixed else None,
+        hint=f'from_torch(..., dynamic={{"{item.name}": {{0: "n"}}}}) makes the size symbolic' if fixed else None,
     )

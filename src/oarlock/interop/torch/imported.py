@@ -1,4 +1,4 @@
-"""`from_torch`: a module of PyTorch as a program with its parameters, and as a layer for programs of one's own."""
+"""`from_torch`: a PyTorch module as a program with its parameters, and as a layer for other programs."""
 
 import os
 from collections.abc import Mapping
@@ -34,10 +34,10 @@ __all__ = ["ImportedModule", "from_exported", "from_torch"]
 
 @dataclass
 class ImportedModule(Model):
-    """A module that came in: a `Model` whose program is the module's forward, and a layer when it is called on variables.
+    """An imported PyTorch module: a `Model` whose program is the module's forward pass, and a layer that can be called on variables.
 
-    `inputs` and `outputs` are variables of the program by their paths, `logits`, `past.0`; `output` is what the module returns,
-    with variables in the place of tensors. `report` says what became of each operator.
+    `inputs` and `outputs` map paths such as `logits` or `past.0` to variables of the program. `output` is the module's result with
+    variables in place of tensors. `report` lists the translation of each operator.
     """
 
     graph: Graph = field(default=None, repr=False)  # type: ignore[assignment]
@@ -48,11 +48,11 @@ class ImportedModule(Model):
     output: object = field(default=None, repr=False)
 
     def __call__(self, *args: object, name: str | None = None, **kwargs: object) -> object:
-        """Write the module into the program that is open, on variables; return what it returns, with variables as tensors.
+        """Write the module into the open program and return its result, with variables in place of tensors.
 
-        Its parameters are called as in the module, with `name` and a dot before where that is given; calls with one name share them.
-        They begin as what the module held when it was imported, wherever the program is initialized. What a module keeps from step to
-        step follows one call. Raises ArgumentError, ShapeError, DTypeError or ProgramError for variables that do not fit the example.
+        Parameters keep the module's names, prefixed by `name` and a dot if given; calls with the same `name` share them. They start from
+        the module's values at import time. A module with running statistics can be called only once per program. Raises ArgumentError,
+        ShapeError, DTypeError or ProgramError if the arguments do not fit the example.
         """
         given = self._read_call(args, kwargs)
         prefix = "" if name is None else f"{require_user_name(name)}."
@@ -66,7 +66,7 @@ class ImportedModule(Model):
         return spec
 
     def _read_call(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> list[object]:
-        """The arguments of a call in the order of the graph, each a variable where the example had a tensor."""
+        """Return the arguments of a call in the order of the graph, with a variable for each tensor of the example."""
         if self.example is not None:
             try:
                 bound = self.example.signature.bind(*args, **kwargs)
@@ -89,16 +89,16 @@ def _fitting(item: Input, given: object, name: str) -> object:
     if not item.is_tensor:
         if given != item.traced:
             raise ArgumentError(
-                f"{name}: {item.name} is {given!r:.60}, where the module was imported for {item.traced!r:.60}",
+                f"{name}: {item.name} is {given!r:.60}, but the module was imported for {item.traced!r:.60}",
                 location=here(),
-                contract="what is no tensor is part of the program",
-                hint="import the module once more, with that in its example",
+                contract="arguments that are not tensors are fixed at import",
+                hint="import the module again with this value in the example",
             )
         return item.traced
     var = require_type(given, f"{name}: {item.name}")
     dtype = dtype_from_torch(item.traced.dtype)  # type: ignore[attr-defined]
     if var.dtype is not dtype:
-        raise DTypeError(f"{name}: {item.name} is {dtype}, not {var.dtype}", location=here(), given=[var.describe()])
+        raise DTypeError(f"{name}: {item.name} must be {dtype}, not {var.dtype}", location=here(), given=[var.describe()])
     return var
 
 
@@ -111,21 +111,22 @@ def from_torch(
     training: bool = True,
     seed: int = 0,
 ) -> ImportedModule:
-    """A module of PyTorch as a program with its parameters, by way of `torch.export`.
+    """Import a PyTorch module as a program with its parameters, through `torch.export`.
 
         model = ol.from_torch(net, image)                                    # image: a tensor; (image, mask); {"image": image}
         model = ol.from_torch(net, image, dynamic="n")                       # any number of rows
         model = ol.from_torch(net, {"ids": ids}, dynamic={"ids": {0: "n", 1: "t"}})
         ol.infer(model, {"image": image}); ol.save_model(model, path)
-        with ol.Program(): features = model(ol.layer.data("image", [2]))     # a layer of a program of one's own
-        model = ol.from_torch("model.pt2")                                   # what torch.export.save wrote; nothing in it is run
+        with ol.Program(): features = model(ol.layer.data("image", [2]))     # a layer of another program
+        model = ol.from_torch("model.pt2")                                   # a file of torch.export.save; no code in it is run
 
-    Parameters and buffers have the module's names and values, which are copied; tied ones are one, frozen ones frozen, and no gradient
-    passes where PyTorch passes none. `dynamic` says which sizes are symbols, others are those of the example. With `training`, dropout
-    and batch norm do in a run that trains, and in one that does not, what they do in PyTorch; without it, they never train. What the
-    module writes to its buffers is written at the end of a step that trains. `seed` is that of the program.
-    Raises ArgumentError for an example or sizes that do not fit, UnsupportedError, before anything is made, for all that no program can;
-    for a file, MissingFileError, ReadError, FormatError or LimitError.
+    Parameters and buffers keep the module's names; their values are copied. Tied parameters stay tied, frozen ones stay frozen, and
+    gradients stop where PyTorch stops them. `dynamic` names the sizes that are symbols; all other sizes are fixed to the example's. With
+    `training=True`, dropout and batch norm act as in PyTorch, in training and in inference; with `training=False`, they always act as in
+    inference. Buffer updates are applied at the end of a training step. `seed` is the seed of the program.
+
+    Raises ArgumentError if the example or the sizes do not fit, and UnsupportedError, before anything is created, with all unsupported
+    operators; for a file also MissingFileError, ReadError, FormatError or LimitError.
     """
     if isinstance(module, str | os.PathLike):
         return from_exported(read_archive(module), seed=seed, trusted=False)
@@ -138,7 +139,7 @@ def from_torch(
 
 
 def from_exported(program: ExportedProgram, *, seed: int = 0, trusted: bool = True) -> ImportedModule:
-    """Import an exported program, as `from_torch` does; where it is not `trusted`, nothing is run that has no rule here."""
+    """Import an exported program, like `from_torch`. If it is not `trusted`, only operators with a rule are evaluated."""
     exported = read_program(program, name="the exported program", trusted=trusted)
     return _import(exported, _inputs_of(exported), None, seed)
 
@@ -166,33 +167,33 @@ def _import(exported: Exported, inputs: list[Input], read: Example | None, seed:
 
 
 def _target(value: object, program: Program) -> object:
-    """An output as a variable that an op defines."""
+    """Return an output as a variable that an op defines and no other output uses."""
     return assign(value) if isinstance(value, Var) and (value.op is None or is_among(value, program.targets.values())) else value
 
 
 def _traced(exported: Exported, example: Example) -> list[Input]:
-    """The inputs of the graph by the names of the example's leaves. Raises UnsupportedError for a size that was fixed."""
+    """Return the inputs of the graph, named after the example's leaves. Raises UnsupportedError if the export fixed a symbolic size."""
     traced = _placeholders(exported)
     assert len(traced) == len(example.leaves)
     inputs = [Input(leaf.name, value, leaf.symbols) for leaf, (_, value) in zip(example.leaves, traced, strict=True)]
     fixed = [
-        f'axis {axis} of "{item.name}" is to be {name}, and is {int(item.traced.shape[axis])}'  # type: ignore[attr-defined]
+        f'axis {axis} of "{item.name}" should be {name}, but is {int(item.traced.shape[axis])}'  # type: ignore[attr-defined]
         for item in inputs
         for axis, name in item.symbols.items()
         if not isinstance(item.traced.shape[axis], torch.SymInt)  # type: ignore[attr-defined]
     ]
     if fixed:
         raise UnsupportedError(
-            f"from_torch: {exported.name} fixes a size that was to be a symbol",
+            f"from_torch: {exported.name} fixes a size that dynamic declares as a symbol",
             location=here(),
             given=fixed,
-            hint="leave that size out of dynamic, or let the module compute with x.shape instead of a number",
+            hint="remove that size from dynamic, or compute with x.shape in the module instead of a number",
         )
     return inputs
 
 
 def _inputs_of(exported: Exported) -> list[Input]:
-    """The inputs of a program that somebody else exported: its symbols are called n, and by input and axis."""
+    """Return the inputs of an ExportedProgram. Its symbols are named n, then after the input and axis."""
     inputs = [Input(name, value) for name, value in _placeholders(exported)]
     names: dict[object, str] = {}
     for item in inputs:
@@ -200,14 +201,14 @@ def _inputs_of(exported: Exported) -> list[Input]:
             for axis, size in enumerate(item.traced.shape):
                 if (
                     isinstance(size, torch.SymInt) and size.node.expr.free_symbols
-                ):  # else it became a number as the graph was made functional
+                ):  # else it became a number when the graph was made functional
                     first = "n" if axis == 0 and "n" not in names.values() else f"{item.name}_{axis}".replace(".", "_")
                     item.symbols[axis] = names.setdefault(size.node.expr, first)
     return inputs
 
 
 def _placeholders(exported: Exported) -> list[tuple[str, object]]:
-    """The inputs of a caller: each by its name in the graph, a traced tensor or a value."""
+    """Return the inputs that a caller passes: pairs of the name in the graph, and the traced tensor or value."""
     nodes = {node.name: node for node in exported.program.graph.nodes if node.op == "placeholder"}
     found = []
     for spec in exported.program.graph_signature.input_specs:
@@ -218,12 +219,12 @@ def _placeholders(exported: Exported) -> list[tuple[str, object]]:
 
 
 def _declare(item: Input, exported: Exported) -> Var:
-    """Declare an input: as it was in the example, its symbols by their names."""
+    """Declare an input as in the example, with its symbols by name."""
     assert isinstance(item.traced, torch.Tensor)
     dtype = dtype_from_torch(item.traced.dtype)
     if dtype is None:
         raise UnsupportedError(
-            f'from_torch: the input "{item.name}" is {str(item.traced.dtype).removeprefix("torch.")}, which no program holds',
+            f'from_torch: the input "{item.name}" is {str(item.traced.dtype).removeprefix("torch.")}, which programs do not support',
             location=here(),
         )
     shape = [item.symbols.get(axis, size) for axis, size in enumerate(item.traced.shape)]

@@ -1,4 +1,4 @@
-"""Marks of the graph that are lost when it is made functional: where no gradient passes."""
+"""Mark where gradients stop, before the graph is made functional: decompositions lose this."""
 
 import copy
 import operator
@@ -17,7 +17,7 @@ _REGION = "wrap_with_set_grad_enabled"
 
 @torch.library.custom_op("oarlock::stop_gradient", mutates_args=())
 def _stop_gradient(x: torch.Tensor) -> torch.Tensor:
-    """`x`, from where no gradient comes. It stands in a graph while that is made functional, and keeps the mark."""
+    """Return `x` without a gradient. This op only marks the graph while it is made functional."""
     return x.clone()
 
 
@@ -27,12 +27,12 @@ def _(x: torch.Tensor) -> torch.Tensor:
 
 
 STOP = "oarlock.stop_gradient.default"
-"""The overload that marks what no gradient comes from."""
+"""The overload that marks values without a gradient."""
 
 
 @contextmanager
 def marked(module: GraphModule) -> Iterator[None]:
-    """`module` with marks in it; afterwards it is what it was."""
+    """Mark `module` within the context; restore it afterwards."""
     graphs = {inner: inner.graph for inner in module.modules() if isinstance(inner, GraphModule)}
     names = {inner: set(inner._modules) for inner in graphs}
     for inner, graph in graphs.items():
@@ -48,9 +48,9 @@ def marked(module: GraphModule) -> Iterator[None]:
 
 
 def _mark(module: GraphModule) -> None:
-    """Let the results of `torch.no_grad()` regions, and of `detach`, go through the mark: decompositions drop both without a trace.
+    """Mark the results of `torch.no_grad()` regions and of `detach`, as decompositions drop both.
 
-    Regions are written out in the graph around them, so that their ops keep the author's lines.
+    Regions are inlined into the enclosing graph, so that their ops keep the source lines of the module.
     """
     for inner in [inner for inner in module.modules() if isinstance(inner, GraphModule)]:
         while _write_out_regions(inner):
@@ -63,7 +63,7 @@ def _mark(module: GraphModule) -> None:
 
 
 def _write_out_regions(module: GraphModule) -> bool:
-    """Write out the regions of `module`, not those inside them; whether there were any."""
+    """Inline the regions of `module`, without those nested in them; return whether there were any."""
     regions = [node for node in module.graph.nodes if getattr(node.target, "__name__", "") == _REGION]
     for node in regions:
         without, body, *given = node.args[0] is False, *node.args[1:]
@@ -78,7 +78,7 @@ def _write_out_regions(module: GraphModule) -> bool:
 
 
 def _write_out(module: GraphModule, node: Node, body: GraphModule, given: list[Node]) -> object:
-    """The graph of `body` before `node`; what it returns."""
+    """Inline the graph of `body` before `node` and return its result."""
     values: dict[Node, object] = {}
     inputs = iter(given)
     with module.graph.inserting_before(node):
@@ -95,7 +95,7 @@ def _write_out(module: GraphModule, node: Node, body: GraphModule, given: list[N
 
 
 def _moved(module: GraphModule, body: GraphModule, path: str) -> str:
-    """Make the value in `body` at `path` an attribute of `module`; return its name there."""
+    """Make the attribute of `body` at `path` an attribute of `module`; return its new name."""
     found: object = body
     for part in path.split("."):
         found = getattr(found, part)

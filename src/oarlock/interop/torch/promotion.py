@@ -1,4 +1,4 @@
-"""Promotion of dtypes, which PyTorch does inside its operators and programs say by casts."""
+"""Promote dtypes as PyTorch does inside its operators, with explicit casts."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,7 +13,7 @@ __all__ = ["cast_to", "common_dtype", "promoted"]
 
 
 def promoted(given: Mapping[str, object], names: Sequence[str], *, to_float: bool) -> dict[str, object]:
-    """`given` with the arguments `names` in the dtype in which PyTorch computes on them together. Numbers stay numbers."""
+    """Return `given` with the arguments `names` cast to the common dtype that PyTorch computes in. Numbers are not cast."""
     items = [item for name in names for item in _items(given.get(name))]
     if not any(isinstance(item, Var) for item in items):
         return dict(given)
@@ -22,9 +22,9 @@ def promoted(given: Mapping[str, object], names: Sequence[str], *, to_float: boo
 
 
 def common_dtype(items: Sequence[object], *, to_float: bool = False) -> DType:
-    """The dtype in which PyTorch computes on variables and numbers together.
+    """Return the dtype in which PyTorch computes on variables and numbers together.
 
-    What has dimensions decides; a variable without any, and after it a number, only by being of a higher kind, a float beside integers.
+    Variables with dimensions determine it; scalar variables, and then numbers, only raise its kind: bool, integer, floating point.
     """
     groups: list[list[torch.dtype]] = [[], [], []]
     for item in items:
@@ -48,7 +48,7 @@ def common_dtype(items: Sequence[object], *, to_float: bool = False) -> DType:
 
 
 def cast_to(x: Var, dtype: DType) -> Var:
-    """`x` in `dtype`; itself where it has that."""
+    """Cast `x` to `dtype`; return `x` itself if it already has that dtype."""
     return x if x.dtype is dtype else cast(x, dtype=dtype)
 
 

@@ -1,4 +1,4 @@
-"""Refusals of a module, which cannot come in: collected node by node, raised as one message."""
+"""Unsupported nodes of a module: collected one by one, reported in one error."""
 
 import re
 import sys
@@ -22,7 +22,7 @@ _LONGEST = 200
 
 @dataclass(frozen=True)
 class Refusal:
-    """One node that cannot come in: its operator, why not, the module it stands in and the author's line, and what to do."""
+    """An unsupported node: the operator, the reason, the module path, the line in the module's code, and a hint."""
 
     operator: str
     why: str
@@ -39,7 +39,7 @@ class Refusal:
 
 
 class Refusals:
-    """All that cannot come in of one module."""
+    """All unsupported nodes of one module."""
 
     def __init__(self, name: str):
         self.name = name
@@ -49,12 +49,12 @@ class Refusals:
     def add(
         self, node: torch.fx.Node, why: str, *, hint: str | None = None, operator: str | None = None, fault: Exception | None = None
     ) -> None:
-        """Note that `node` cannot come in; `fault` is what a rule raised that it should not have."""
+        """Add an unsupported node. `fault` is an unexpected exception of a rule."""
         self._fault = self._fault or fault
         self.found.append(Refusal(operator or str(node.target), why, module_of(node), line_of(node), hint))
 
     def raise_if_any(self, what: str) -> None:
-        """Raise UnsupportedError with all of them, what is refused for one reason once, with its number and its first place."""
+        """Raise UnsupportedError with all unsupported nodes, if any. Nodes with the same reason are grouped, with a count."""
         if not self.found:
             return
         counts = Counter((item.operator, item.why) for item in self.found)
@@ -64,17 +64,17 @@ class Refusals:
         lines = [f"{item!s}{f' (and {counts[key] - 1} more)' if counts[key] > 1 else ''}" for key, item in first.items()]
         places = f"{len(self.found)} place{'' if len(self.found) == 1 else 's'}"
         error = UnsupportedError(
-            f"{what}: {self.name} does in {places} what no program can; nothing was made",
+            f"{what}: {self.name} has unsupported operators in {places}; nothing was created",
             location=here(),
             given=lines,
-            hint="write these places otherwise, or import the modules around them one by one",
+            hint="rewrite these places, or import the surrounding modules separately",
         )
         error.refusals = tuple(self.found)  # type: ignore[attr-defined]
         raise error from self._fault
 
 
 def module_of(node: torch.fx.Node) -> str:
-    """The path of the module in which `node` stands, such as `encoder.layer.0`; empty for the outermost."""
+    """Return the path of the module that contains `node`, such as `encoder.layer.0`; empty for the outermost module."""
     stack = node.meta.get("nn_module_stack")
     if not stack:
         return ""
@@ -83,7 +83,7 @@ def module_of(node: torch.fx.Node) -> str:
 
 
 def line_of(node: torch.fx.Node) -> Location | None:
-    """The author's line of `node`: the innermost one that is not PyTorch's. None where the graph does not tell."""
+    """Return the source line of `node`: the innermost one outside PyTorch and Oarlock. None if the graph does not record it."""
     frames = [frame for frame in _FRAME.finditer(node.meta.get("stack_trace") or "") if _is_of_author(frame["file"])]
     if not frames:
         return None
@@ -92,7 +92,7 @@ def line_of(node: torch.fx.Node) -> Location | None:
 
 
 def line_in(error: BaseException) -> Location | None:
-    """The author's line at which PyTorch raised `error` while it traced; None where it was in no line of the author's."""
+    """Return the line of the module's code at which PyTorch raised `error` while tracing, or None."""
     found: BaseException | None = error
     last = None
     while found is not None and last is None:
@@ -111,6 +111,6 @@ def _location(file: str, line: int, function: str, text: str | None) -> Location
 
 
 def _relative(file: str) -> str:
-    """`file` as its module is called: below the folder from which it was imported, never absolute."""
+    """Return `file` relative to the folder it was imported from, never an absolute path."""
     folders = sorted((folder for folder in sys.path if folder and file.startswith(folder.rstrip("/") + "/")), key=len)
     return (file[len(folders[-1].rstrip("/")) + 1 :] if folders else Path(file).name)[-_LONGEST:]

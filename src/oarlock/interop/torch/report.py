@@ -1,4 +1,4 @@
-"""A report of an import, for each operator: one operator of ours, several, or nothing."""
+"""The report of an import: the operators that replace each operator of the module."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -9,18 +9,18 @@ __all__ = ["Report"]
 
 @dataclass(frozen=True)
 class Report:
-    """For each overload how often it stands in the module, and the operators that were written for it."""
+    """The number of occurrences of each PyTorch overload, and the operators that replace it."""
 
     counts: Mapping[tuple[str, tuple[str, ...]], int]
 
     @property
     def native(self) -> int:
-        """How many nodes became one operator, or none."""
+        """Return the number of nodes that became one operator or none."""
         return sum(count for (_, operators), count in self.counts.items() if len(operators) <= 1)
 
     @property
     def composed(self) -> int:
-        """How many nodes became several operators."""
+        """Return the number of nodes that became several operators."""
         return sum(count for (_, operators), count in self.counts.items() if len(operators) > 1)
 
     def __str__(self) -> str:

@@ -1,10 +1,10 @@
-"""Positions of rotary embeddings (Su et al., 2021): half of the columns change places with the other half and their sign.
+"""Rewrite rotary embeddings (Su et al., 2021): swapping the halves of the columns and negating one becomes a roll.
 
 Before                                                       After
     y = multiply(concat([neg(second), first]), sines)            y = multiply(roll(x, half), concat([neg(sines'), sines"]))
 
-Here ``first`` and ``second`` are halves of the columns of x. The sign goes to the sines, which layers share: they are changed once, where
-queries and keys of each layer were. No element is rounded otherwise.
+Here ``first`` and ``second`` are the halves of the columns of x. The sign moves to the sines, which layers share: they are changed once,
+instead of the queries and keys of each layer. Results are bit-identical.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,14 +24,14 @@ _NONE: Mapping[str, object] = MappingProxyType({})
 
 
 class _Rotated(NamedTuple):
-    """The columns of `x`, of which the second half, negative, stands before the first."""
+    """The input `x` of a rotation that puts the negated second half of its columns before the first half."""
 
     x: Var
     half: int
 
 
 def roll_halves(program: Program, start: int, outputs: Iterable[object]) -> None:
-    """Rewrite the products with such halves among the ops of the main block from `start` on. `outputs` are read too."""
+    """Rewrite products with rotated halves in the main block, from op `start` on. `outputs` are additional variables that count as read."""
     main, counts = program.main, reader_counts(program)
     for var in outputs:
         if isinstance(var, Var):
@@ -46,7 +46,7 @@ def roll_halves(program: Program, start: int, outputs: Iterable[object]) -> None
 
 
 def _rolled(op: Op, counts: dict[Var, int]) -> list[Op]:
-    """Let the product `op` read rolled columns where one factor is such; return the ops that make them."""
+    """Rewrite the product `op` to read rolled columns if one factor is a rotation; return the new ops, or none."""
     for slot, other in (("x", "y"), ("y", "x")):
         (factor,), (sines,) = op.inputs[slot], op.inputs[other]
         rotated = _read_rotated(factor, counts)
@@ -65,7 +65,7 @@ def _rolled(op: Op, counts: dict[Var, int]) -> list[Op]:
 
 
 def _write(made: list[Op], op: Op, type: str, read: tuple[Var, ...], shape: Shape | None, attributes: Mapping[str, object] = _NONE) -> Var:
-    """The result of an op that is added to `made`."""
+    """Append an op to `made` and return its result."""
     signature = standard.get(type).signature
     result = declare(read[0], shape, "ROTATED", op.block)
     made.append(new_op(op, type, {}, {signature.outputs[0].name: result}, standard, attributes))
@@ -74,7 +74,7 @@ def _write(made: list[Op], op: Op, type: str, read: tuple[Var, ...], shape: Shap
 
 
 def _read_rotated(var: Var, counts: dict[Var, int]) -> _Rotated | None:
-    """The columns that `var` has in the other order and sign; None where it is something else, or something else reads it."""
+    """Match a rotation of column halves; None if `var` is something else or has other readers."""
     concat = _source(var, "concat", counts)
     if concat is None or len(concat.inputs["xs"]) != 2 or not var.shape or concat.attributes.get("axis", 0) not in (-1, len(var.shape) - 1):
         return None
@@ -92,13 +92,13 @@ def _read_rotated(var: Var, counts: dict[Var, int]) -> _Rotated | None:
 
 
 def _source(var: Var, type: str, counts: dict[Var, int]) -> Op | None:
-    """The op of a type that makes `var` for one reader alone."""
+    """Return the op that computes `var` if it has this type and `var` has a single reader."""
     op = var.op
     return op if op is not None and op.type == type and counts.get(var) == 1 and not var.stop_gradient else None
 
 
 def _part(slice: Op) -> tuple[int, int] | None:
-    """The first column of a part and the one behind it; None where the part is of other axes, or has gaps."""
+    """Return the range of columns of a slice, as (start, stop); None if it slices another axis or has a step."""
     (x,), attributes = slice.inputs["x"], slice.attributes
     assert x.shape is not None
     start, stop, axis = attributes.get("start") or 0, attributes.get("stop"), attributes.get("axis", 0)

@@ -1,4 +1,4 @@
-"""Sizes as variables: what PyTorch's int arithmetic on shapes becomes where an operator computes with them."""
+"""Sizes as variables, for operators that compute with PyTorch's integer arithmetic on shapes."""
 
 from collections.abc import Iterator
 from functools import reduce
@@ -20,9 +20,9 @@ __all__ = ["variable_of_size"]
 
 
 def variable_of_size(size: Size, program: Program) -> Var:
-    """`size` as int64[]: a number, the size of a variable that has an axis of it, or arithmetic on such.
+    """Return `size` as an int64[] variable: a constant, the size of a variable along an axis, or arithmetic on these.
 
-    Raises Unsupported where no run tells it.
+    Raises Unsupported if it cannot be computed at run time.
     """
     if isinstance(size, int):
         return full(shape=(), value=float(size), dtype=DType.INT64)
@@ -37,7 +37,7 @@ def variable_of_size(size: Size, program: Program) -> Var:
             return floor_divide(*(variable_of_size(part, program) for part in division))
         if choices is not None:
             return reduce(minimum, (variable_of_size(choice, program) for choice in choices))
-        raise Unsupported(f"no variable has the size {size}, so no run tells it")
+        raise Unsupported(f"no variable has the size {size}, so it cannot be computed at run time")
     total: Var | None = None
     for factors, coefficient in terms(size).items():
         product = None if coefficient == 1 and factors else variable_of_size(coefficient, program)
@@ -51,7 +51,7 @@ def variable_of_size(size: Size, program: Program) -> Var:
 
 
 def _seen(program: Program) -> Iterator[Var]:
-    """The variables that the block being written sees, inputs first: those of inner blocks are other ones in every trip."""
+    """Iterate over the variables visible in the current block, inputs first. Variables of inner blocks differ in each iteration."""
     yield from program.main.inputs
     for block in current_block().enclosing():
         yield from block.vars.values()

@@ -1,4 +1,4 @@
-"""The tensors of a module as variables of a program: parameters, buffers and constants, by the module's own names."""
+"""The tensors of a module as variables of a program: parameters, buffers and constants, under the module's names."""
 
 import json
 import re
@@ -23,7 +23,7 @@ _ILLEGAL = re.compile(r"[^A-Za-z0-9_.-]|\.(?=\.)")
 
 
 class Constant:
-    """A tensor that depends on no input, no parameter and no buffer that changes. It becomes a variable where an op reads it."""
+    """A tensor that depends on no input, parameter or changing buffer. It becomes a variable if an op reads it."""
 
     __slots__ = ("name", "value")
 
@@ -33,9 +33,9 @@ class Constant:
 
 
 class State:
-    """The variables that hold what a module holds, declared in a program when they are first asked for.
+    """The variables for the tensors of a module, declared in a program on first use.
 
-    `prefix` stands before the names of the module. The variables begin as what the module holds now: a copy of it.
+    `prefix` is prepended to the module's names. The variables start from copies of the module's tensors.
     """
 
     def __init__(self, program: Program, exported: Exported, prefix: str = ""):
@@ -45,11 +45,11 @@ class State:
         self._constants: dict[tuple[object, ...], Var] = {}
 
     def name_of(self, name: str) -> str:
-        """The name in the program of the tensor called `name`."""
+        """Return the name in the program of the tensor `name`."""
         return legal_name(self.prefix + self.exported.aliases.get(name, name))
 
     def declare_all(self) -> None:
-        """Declare what the state dict holds, in its order, and the other names of what it holds twice."""
+        """Declare all tensors of the state dict, in its order, and the other names of tied tensors."""
         for name in self.exported.state:
             if name not in self.exported.aliases and from_torch(self.exported.state[name].dtype) is not None:
                 self.variable(name)
@@ -68,7 +68,7 @@ class State:
         main.new_var(ALIASES, DType.UINT8, (len(text),), persistable=True, stop_gradient=True, initializer=start)
 
     def variable(self, name: str) -> Var:
-        """The parameter or buffer called `name`. Raises ProgramError where another variable of the program has its name."""
+        """Return the parameter or buffer `name`. Raises ProgramError if another variable of the program has its name."""
         value = self.value(name)
         own = self.name_of(name)
         found = self.program.main.find_var(own)
@@ -76,10 +76,10 @@ class State:
             if isinstance(found.initializer, HeldValue) and found.initializer.attributes["value"] is self._held(name):
                 return found
             raise ProgramError(
-                f'from_torch: "{own}" is declared already, and is another tensor',
+                f'from_torch: "{own}" is already declared for another tensor',
                 location=here(),
                 given=[found.describe()],
-                hint='a name for the module, name="trunk", stands before the names of its parameters',
+                hint='pass name="trunk" in the call to prefix the names of its parameters',
             )
         kept = self.exported.aliases.get(name, name)
         parameter = kept in self.exported.parameters and value.is_floating_point()
@@ -101,12 +101,12 @@ class State:
         )
 
     def value(self, name: str) -> torch.Tensor:
-        """The tensor that the module holds under `name`."""
+        """Return the module's tensor `name`."""
         found = self.exported.state.get(name)
         return found if found is not None else self.exported.constants[name]  # type: ignore[return-value]
 
     def _held(self, name: str) -> torch.Tensor:
-        """A copy of what the module held when it was imported, one for all programs."""
+        """Return a copy of the tensor's value at import, shared by all programs."""
         kept = self.exported.aliases.get(name, name)
         held = self.exported.copies.get(kept)
         if held is None:
@@ -114,7 +114,7 @@ class State:
         return held
 
     def constant(self, constant: Constant) -> Var:
-        """`constant` as a variable: one number, or one number everywhere, is written as such, the rest is state that stays."""
+        """Return `constant` as a variable: a `full` op if all elements are equal, otherwise fixed state."""
         value = constant.value.detach().cpu()
         dtype = from_torch(value.dtype)
         assert dtype is not None
@@ -126,7 +126,7 @@ class State:
         return self.held(constant)
 
     def held(self, constant: Constant) -> Var:
-        """`constant` as state that stays, one variable for all that are equal."""
+        """Return `constant` as fixed state; equal constants share one variable."""
         value = constant.value.detach().cpu()
         dtype = from_torch(value.dtype)
         assert dtype is not None
@@ -149,25 +149,25 @@ class State:
         return found
 
     def drop_unread(self, read: set[Var]) -> None:
-        """Drop the constants that are not among those that are `read`."""
+        """Drop the constants that are not in `read`."""
         for key, var in list(self._constants.items()):
             if var not in read:
                 del self.program.main.vars[var.name], self._constants[key]
 
 
 def read_aliases(var: Var) -> dict[str, str]:
-    """The table `@ALIASES` of a program: other names -> those of its variables."""
+    """Return the table `@ALIASES` of a program: other names mapped to the names of variables."""
     assert var.initializer is not None
     return json.loads(var.initializer.attributes["data"])  # type: ignore[arg-type]
 
 
 def legal_name(name: str) -> str:
-    """`name` as a variable may be called: what is not allowed in one is replaced."""
+    """Return `name` with the characters that variable names do not allow replaced."""
     return _ILLEGAL.sub("_", name)[:256] or "_"
 
 
 def _only_number(value: torch.Tensor) -> float | None:
-    """The number that every element of `value` is, where a float says it exactly; None where there are several, or none."""
+    """Return the value of all elements if they are equal and a float represents it exactly, else None."""
     if not value.numel() or (value.numel() > 1 and not bool((value == value.reshape(-1)[0]).all())):
         return None
     number = value.reshape(-1)[0].item()

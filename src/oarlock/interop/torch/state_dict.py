@@ -1,4 +1,4 @@
-"""`to_torch_state`: the values of a program as a state dict of the module that it came from."""
+"""`to_torch_state`: the values of a program as a state dict of the module it came from."""
 
 from collections.abc import Iterator
 
@@ -20,16 +20,17 @@ __all__ = ["to_torch_state"]
 def to_torch_state(
     model: object, like: ImportedModule | torch.nn.Module | None = None, *, name: str | None = None
 ) -> dict[str, torch.Tensor]:
-    """The values of `model` as a state dict, which the module's `load_state_dict` takes back: copies, tied ones under all of their names.
+    """Return the values of `model` as a state dict for the module's `load_state_dict`. Values are copies; tied ones appear under all names.
 
-        net.load_state_dict(ol.to_torch_state(model))                        # what `from_torch` returned, trained in its scope
+        net.load_state_dict(ol.to_torch_state(model))                        # a model of `from_torch`, trained in its scope
         result = ol.train(cost, data)
-        net.load_state_dict(ol.to_torch_state(result, net))                  # of a program of one's own that the module is a layer of
+        net.load_state_dict(ol.to_torch_state(result, net))                  # the module is a layer of another program
 
-    `model` is what `from_torch`, `ol.load_model` or `ol.train` returned, or a scope. `like`, the module or what `from_torch` made of it,
-    says which values are asked for; what the program does not hold, since nothing in it reads that, is as `like` has it. Without it, they
-    are all that the program keeps but for its optimizer's state. `name` is the layer's in a program of one's own.
-    Raises ArgumentError for what holds no values, UnsetVarError where one has none.
+    `model` is the result of `from_torch`, `ol.load_model` or `ol.train`, or a scope. `like`, the module or its import, selects the values
+    to return; tensors that the program does not use are taken from `like`. Without it, all persistent values are returned except the
+    optimizer's state. `name` is the name of the layer in another program.
+
+    Raises ArgumentError if `model` has no values, and UnsetVarError if one is not set.
     """
     scope, program = _scope_of(model), getattr(model, "program", None)
     like = model if like is None and isinstance(model, ImportedModule) else like
@@ -37,7 +38,7 @@ def to_torch_state(
     if like is None:
         if not isinstance(program, Program):
             raise ArgumentError(
-                "to_torch_state: a scope alone does not say what it holds", location=here(), hint="to_torch_state(scope, module)"
+                "to_torch_state: a scope has no names of module tensors", location=here(), hint="use to_torch_state(scope, module)"
             )
         own = dict(_own_names(program, prefix))
         tied = find_tied_names(program, scope)
@@ -66,7 +67,7 @@ def _scope_of(model: object) -> Scope:
 
 
 def _own_names(program: Program, prefix: str) -> Iterator[tuple[str, str]]:
-    """Keys of a state dict, and the variables behind them: what the program keeps, what is ours and its optimizer's left out."""
+    """Iterate over state dict keys and their variables: the program's persistent values, without internal and optimizer state."""
     left_out = {var.name for var in states_of(program)}
     for var in program.persistables():
         if var.name.startswith(prefix) and "@" not in var.name and var.name not in left_out:
@@ -76,5 +77,5 @@ def _own_names(program: Program, prefix: str) -> Iterator[tuple[str, str]]:
 def _value(scope: Scope, name: str) -> torch.Tensor:
     found = scope.find_var(name)
     if found is None or not found.is_set or not isinstance(found.value, torch.Tensor):
-        raise UnsetVarError(f'the parameters hold no value of "{name}"', hint="ol.init(program, scope) makes first ones")
+        raise UnsetVarError(f'the parameter "{name}" has no value', hint="initialize it with ol.init(program, scope)")
     return found.value.detach().cpu().clone()

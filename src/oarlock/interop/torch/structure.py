@@ -1,4 +1,4 @@
-"""The structure of inputs and outputs: nested tuples, dicts and dataclasses, whose tensors are called by their paths."""
+"""The structure of inputs and outputs: nested tuples, dicts and dataclasses, whose tensors are named by their paths."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping
@@ -9,16 +9,16 @@ __all__ = ["label_outputs", "name_leaves"]
 
 
 def name_leaves(value: object, name: str) -> list[tuple[str, object]]:
-    """The leaves of `value`, in PyTorch's order, each by its path: `past.0.key`."""
+    """Return the leaves of `value` in PyTorch's order, named by path, such as `past.0.key`."""
     leaves, _ = pytree.tree_flatten(value)
     found = list(_walk(value, name))
-    if [id(leaf) for _, leaf in found] != [id(leaf) for leaf in leaves]:  # a container that only PyTorch can open
+    if [id(leaf) for _, leaf in found] != [id(leaf) for leaf in leaves]:  # a container that only PyTorch can flatten
         return [(f"{name}.{number}", leaf) for number, leaf in enumerate(leaves)]
     return found
 
 
 def label_outputs(spec: pytree.TreeSpec) -> list[str]:
-    """A label for each output: `logits`, `past.0`; `output` for one alone, `output.0` in a tuple."""
+    """Return a label for each output: `logits`, `past.0`; `output` for a single output, `output.0` in a tuple."""
     marks = [object() for _ in range(spec.num_leaves)]
     try:
         found = {id(leaf): path for path, leaf in name_leaves(pytree.tree_unflatten(marks, spec), "")}
@@ -39,7 +39,7 @@ def _walk(value: object, path: str) -> Iterator[tuple[str, object]]:
 
 
 def _parts(value: object) -> list[tuple[str, object]] | None:
-    """The items of a container, by their keys; None where `value` is no container to PyTorch."""
+    """Return the items of a container by key; None if PyTorch does not treat `value` as a container."""
     if pytree._get_node_type(value) not in pytree.SUPPORTED_NODES:
         return None
     if isinstance(value, Mapping):

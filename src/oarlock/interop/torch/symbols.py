@@ -1,4 +1,4 @@
-"""Symbols of PyTorch, which are sympy's, as sizes of ours; and sizes that only a run tells, as variables."""
+"""Convert PyTorch's sympy symbols to sizes, and sizes known only at run time to variables."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -18,26 +18,26 @@ _HIGHEST_POWER = 8
 
 
 class Symbols:
-    """The meaning here of each symbol of an exported graph: a size, or a number that only a run tells, int64[]."""
+    """The meaning of each symbol of an exported graph: a size, or an int64[] variable whose value is known at run time."""
 
     def __init__(self) -> None:
         self._sizes: dict[sympy.Symbol, Size] = {}
         self._values: dict[sympy.Symbol, Var] = {}
 
     def bind(self, symbol: sympy.Symbol, meant: Size | Var) -> None:
-        """Let `symbol` be a size, or the number that a variable holds. What it was before, it stays as well."""
+        """Bind `symbol` to a size or to a variable that holds its value. The first binding of each kind is kept."""
         if isinstance(meant, Var):
             self._values.setdefault(symbol, meant)
         else:
             self._sizes.setdefault(symbol, meant)
 
     def find_size(self, number: object) -> Size | None:
-        """An int, a SymInt or an expression as a size; None where sizes have no such arithmetic, or a symbol is not known as one."""
+        """Convert an int, a SymInt or an expression to a size; None if sizes do not support it, or a symbol is not bound to a size."""
         expression = number.node.expr if isinstance(number, torch.SymInt) else number
         return self._read(expression) if isinstance(expression, sympy.Basic) else expression  # type: ignore[return-value]
 
     def find_shape(self, shape: Sequence[object]) -> Shape | None:
-        """`shape` in our sizes; None where one of them is none."""
+        """Convert `shape` to sizes; None if one of them cannot be converted."""
         sizes = [self.find_size(item) for item in shape]
         return None if None in sizes else tuple(sizes)  # type: ignore[arg-type]
 
@@ -80,9 +80,9 @@ class Symbols:
         return size.floor_divide(read, int(divisor)) if read is not None and isinstance(divisor, sympy.Integer) and divisor > 0 else None
 
     def evaluate(self, expression: sympy.Basic, variable_of: Callable[[Size], Var]) -> Var | None:
-        """`expression` as int64[], by arithmetic on what a run tells; None where it has an operation that is not known here.
+        """Compute `expression` as an int64[] variable; None if it has an unknown operation.
 
-        `variable_of` gives a size as a variable.
+        `variable_of` returns a size as a variable.
         """
         if isinstance(expression, sympy.Integer):
             return variable_of(int(expression))
@@ -99,7 +99,7 @@ class Symbols:
         return total
 
 
-_DIVISIONS, _REMAINDERS = ("FloorDiv", "CleanDiv"), ("Mod", "PythonMod")  # classes of PyTorch's own, which are not public
+_DIVISIONS, _REMAINDERS = ("FloorDiv", "CleanDiv"), ("Mod", "PythonMod")  # private classes of PyTorch
 _BOUNDS: dict[str, Callable[[Size, Size], Size]] = {"Min": size.minimum, "Max": size.maximum}
 _ARITHMETIC: dict[str, Callable[..., Var]] = {
     "Add": add,

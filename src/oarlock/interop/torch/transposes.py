@@ -1,12 +1,12 @@
-"""Transposes that undo one another across the ops between them, which compute each element by itself: none of them is done.
+"""Cancel pairs of inverse transposes across the elementwise ops between them.
 
 Before                                                       After
     x = transpose(linear, axes=(0, 2, 1, 3))                     y = add(multiply(linear, cos'), multiply(concat(...), sin'))
     y = add(multiply(x, cos), multiply(concat(...), sin))        z = transpose(y, axes=(0, 1, 2, 3))
     z = transpose(y, axes=(0, 2, 1, 3))
 
-Modules move the heads of attention in front of the rows, turn them by their places or repeat them, and attention moves them back. What
-lies between is computed in the order before, by the same ops, where nothing else reads it. `canonicalize` drops the transpose that is left.
+Modules move the heads of attention before the rows and rotate or repeat them; attention then moves them back. If no other op reads the
+values between, they are computed in the original axis order by the same ops. `canonicalize` drops the remaining identity transpose.
 """
 
 from collections import defaultdict
@@ -24,11 +24,11 @@ __all__ = ["cancel_transposes"]
 
 Axes = tuple[int, ...]
 
-_MOST_VALUES = 64  # between two transposes: modules have a dozen there, and a long chain of ops would exhaust Python's stack
+_MOST_VALUES = 64  # between two transposes; modules have about a dozen, and longer chains would exceed Python's recursion limit
 
 
 def cancel_transposes(program: Program, start: int, outputs: Iterable[object]) -> None:
-    """Cancel transposes among the ops of the main block from `start` on. `outputs` are read too."""
+    """Cancel transposes in the main block, from op `start` on. `outputs` are additional variables that count as read."""
     readers: dict[Var, list[Op | None]] = defaultdict(list)  # None: a block, a target, a caller
     for op in walk(program.main):
         for var in op.reads:
@@ -42,33 +42,33 @@ def cancel_transposes(program: Program, start: int, outputs: Iterable[object]) -
 
 
 class _Region:
-    """The values before a transpose that may be computed in the order behind it, and the order of each."""
+    """The values before a transpose that can be computed in the axis order after it, and the order of each."""
 
     def __init__(self, program: Program, readers: dict[Var, list[Op | None]]):
         self.main = program.main
         self.readers = readers
-        self.orders: dict[Var, Axes] = {}  # of the axes that a value has now: dimension i will be what dimension order[i] is
-        self.undone: dict[tuple[Op, Var], Var] = {}  # what ops read instead: what a transpose was made of
-        self.turned: dict[tuple[Op, Var], Axes] = {}  # what ops read in another order, which costs nothing
+        self.orders: dict[Var, Axes] = {}  # new axis order of a value: dimension i becomes dimension order[i]
+        self.undone: dict[tuple[Op, Var], Var] = {}  # replaced reads of an op: the input of the cancelled transpose
+        self.turned: dict[tuple[Op, Var], Axes] = {}  # reads in another axis order, by transposes that move no data
 
     def cancel(self, transpose: Op) -> None:
-        """Compute what `transpose` reads in the order behind it, where that undoes another one and nothing else reads it."""
+        """Compute the input of `transpose` in the order after it, if that cancels another transpose and no other op reads the values."""
         (x,) = transpose.inputs["x"]
         if not self._add(x, _axes(transpose)) or not self.undone:
             return
         if any(read in self.orders for _, read in (*self.undone, *self.turned)):
-            return  # one value in two orders
+            return  # one value would be needed in two orders
         if all(self._may_read(reader, order) for var, order in self.orders.items() for reader in self.readers[var]):
             self._rewrite()
 
     def _may_read(self, reader: Op | None, order: Axes) -> bool:
-        """Whether `reader` of a value is of the region, or does to it what the order does."""
+        """Return whether `reader` belongs to the region or applies the same transpose."""
         if reader is None or reader.block is not self.main:
             return False
         return reader.writes[0] in self.orders or (reader.type == "transpose" and _axes(reader) == order)
 
     def _add(self, x: Var, order: Axes) -> bool:
-        """Whether `x` may be computed in that order, and all that it is made of."""
+        """Add `x` and its inputs to the region in that order; return whether that is possible."""
         if x in self.orders:
             return self.orders[x] == order
         op = x.op
@@ -93,7 +93,7 @@ class _Region:
         return all(_is_number(read) or (read.ndim == 1 and last) or self._operand(op, read, order) for read in op.reads)
 
     def _operand(self, op: Op, read: Var, order: Axes) -> bool:
-        """Whether `op` may read `read` in that order."""
+        """Return whether `op` can read `read` in that order."""
         if read.shape is None or len(read.shape) != len(order):
             return False
         source, moves = read, order
@@ -112,7 +112,7 @@ class _Region:
         moved = [axis for axis in order if read.shape[axis] != 1]
         if moved != sorted(moved):
             return False
-        self.turned[op, read] = order  # only axes of one place move: the elements stay where they are
+        self.turned[op, read] = order  # only axes of size 1 move, so no data does
         return True
 
     def _rewrite(self) -> None:
@@ -137,7 +137,7 @@ class _Region:
         self.main.program.changed()
 
     def _turn_operands(self, op: Op) -> list[Op]:
-        """Let `op` read what it is to read; return the ops that make it."""
+        """Redirect the inputs of `op` to their replacements; return the transposes that this needs."""
         made: list[Op] = []
         for slot, vars in op.inputs.items():
             given = list(vars)
@@ -164,7 +164,7 @@ def _axes(transpose: Op) -> Axes:
 
 
 def _composed(first: Axes, second: Axes) -> Axes:
-    """The order of one transpose after another."""
+    """Return the axis order of two successive transposes."""
     return tuple(first[axis] for axis in second)
 
 
@@ -173,14 +173,14 @@ def _is_number(var: Var) -> bool:
 
 
 def _has_shape(op: Op, var: Var) -> bool:
-    """Whether the attribute of `op` says the shape of its output outright."""
+    """Return whether the shape attribute of `op` equals the shape of its output."""
     return tuple(op.attributes["shape"]) == var.shape  # type: ignore[arg-type]
 
 
 def _order_before(before: Shape, after: Shape, order: Axes) -> Axes | None:
-    """The order in which a tensor is reshaped from `before`, that gives it in `order` of `after`; None where there is none.
+    """Return the axis order of the tensor of shape `before` whose reshape gives `order` of `after`; None if there is none.
 
-    Axes of one place come from nowhere. Of the others, those that are cut from one, or joined to one, must stay side by side.
+    Axes of size 1 in `after` are ignored. Other axes that come from one axis, or are joined to one, must stay adjacent.
     """
     groups = _matched(before, after)
     if groups is None:
@@ -194,12 +194,12 @@ def _order_before(before: Shape, after: Shape, order: Axes) -> Axes | None:
         found += group[0]
         rest = rest[len(group[1]) :]
     if len(found) != len(before):
-        return None  # which had axes of one place, and nothing says where these go
+        return None  # axes of size 1 in `before` have no determined position
     return tuple(found)
 
 
 def _matched(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]] | None:
-    """The axes of both that hold the same elements, but those of one place; None where sizes do not tell."""
+    """Pair the axes of both shapes that hold the same elements, ignoring size 1; None if the sizes do not determine the pairs."""
     left = [axis for axis, size in enumerate(before) if size != 1]
     right = [axis for axis, size in enumerate(after) if size != 1]
     groups = []

@@ -1,4 +1,4 @@
-"""Write a functional graph of ATen into a program, node by node, each by its rule."""
+"""Write a functional ATen graph into a program, node by node, with the rule of each operator."""
 
 import operator
 from collections import Counter
@@ -41,25 +41,25 @@ _CHECKS = (
     "aten.sym_constrain_range.default",
     "aten.sym_constrain_range_for_size.default",
 )
-_MOST_ELEMENTS = 2**28  # of a constant that is computed here
+_MOST_ELEMENTS = 2**28  # of a constant that is evaluated at import
 _OF_A_SHAPE = tuple(f"aten.{name}.default" for name in ("zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_full"))
-"""Operators that fill memory, and read no element of their first argument."""
-_UNSET = ("aten.empty", "aten.new_empty")  # how those are called that fill memory with nothing
-_MOST_FILLED = 2**20  # elements of such a constant: beyond, memory for it is taken in a run
+"""Operators that fill a tensor and use only the shape of their first argument."""
+_UNSET = ("aten.empty", "aten.new_empty")  # prefixes of operators that return uninitialized memory
+_MOST_FILLED = 2**20  # elements of such a constant; larger ones are computed in the run
 
 
 class _Broken:
-    """In the place of a value that could not be written; what reads it is refused for its own reasons alone."""
+    """Placeholder of a value that could not be written. Its readers are not reported again."""
 
 
 BROKEN = _Broken()
 
 
 class Writer:
-    """Writes graphs into one program. What cannot be written is noted in `refusals`, and the rest goes on around it.
+    """Writes graphs into one program. Unsupported nodes are added to `refusals`, and writing continues after them.
 
-    The export fixes which of two sizes is smaller, as its example has them: of `x[:, :512]` it says that the size is t. Programs have
-    `min(t,512)`, and `has_other_sizes` says so. With `held_to_sizes` they have the sizes of the export, and the run refuses others.
+    The export fixes which of two sizes is smaller, following its example: it gives `x[:, :512]` the size t. Programs use `min(t,512)`
+    instead, which sets `has_other_sizes`. With `held_to_sizes`, the program uses the sizes of the export, and the run rejects other ones.
     """
 
     def __init__(self, program: Program, state: State, symbols: Symbols, refusals: Refusals, *, held_to_sizes: bool = False):
@@ -72,10 +72,10 @@ class Writer:
         self.symbols = symbols
         self.refusals = refusals
         self._training: Var | None = None
-        self.written: Counter[tuple[str, tuple[str, ...]]] = Counter()  # overload, and the operators that it became -> how often
+        self.written: Counter[tuple[str, tuple[str, ...]]] = Counter()  # (overload, the operators that replace it) -> count
 
     def write(self, module: GraphModule, given: Sequence[object]) -> list[object]:
-        """Write `module` on the values `given`; return what it returns."""
+        """Write `module` with the inputs `given`; return its outputs."""
         values: dict[Node, object] = {}
         inputs = iter(given)
         for node in module.graph.nodes:
@@ -92,12 +92,12 @@ class Writer:
         raise AssertionError("a graph ends with its output")
 
     def require_free_sizes(self) -> None:
-        """Raise ShapeError if the graph computes with a size that the export has fixed, or may do so: of a number, nothing shows it."""
+        """Raise ShapeError if the graph may compute with a size that the export has fixed."""
         if self._fixed_sizes & self._read_sizes:
             raise ShapeError("the export has fixed which of two sizes is smaller")
 
     def variable(self, value: object) -> object:
-        """`value` with constants in it as variables."""
+        """Return `value` with its constants converted to variables."""
         if isinstance(value, Constant):
             return self.state.constant(value)
         if isinstance(value, list | tuple):
@@ -105,7 +105,7 @@ class Writer:
         return value
 
     def variable_of(self, size: Size) -> Var:
-        """A size as a variable that holds it, int64[]."""
+        """Return a size as an int64[] variable."""
         return variable_of_size(size, self.program)
 
     def _call(self, node: Node, values: dict[Node, object]) -> object:
@@ -117,7 +117,7 @@ class Writer:
             return self._item(node, values)
         if _holds(given, _Broken):
             if isinstance(target, OpOverload) and find_rule(name) is None and name != STOP:
-                self.refusals.add(node, "nothing here writes this operator")
+                self.refusals.add(node, "there is no rule for this operator")
             return BROKEN
         try:
             if isinstance(target, HigherOrderOperator):
@@ -132,12 +132,12 @@ class Writer:
             self.refusals.add(node, refusal.why, hint=refusal.hint)
         except OarlockError as error:
             self.refusals.add(node, error.message)
-        except Exception as error:  # what a rule did not think of is refused like the rest, not a crash in the middle of a program
-            self.refusals.add(node, f"a fault of Oarlock: {type(error).__name__}: {error}", fault=error)
+        except Exception as error:  # an unexpected exception of a rule is reported like an unsupported node
+            self.refusals.add(node, f"internal error: {type(error).__name__}: {error}", fault=error)
         return self._stand_in(node.meta.get("val"))
 
     def _read(self, arguments: object, values: dict[Node, object]) -> object:
-        """`arguments` of a node with values in the place of nodes."""
+        """Return `arguments` of a node with nodes replaced by their values."""
         return map_values(arguments, lambda item: values[item] if isinstance(item, Node) else item)
 
     def _item(self, node: Node, values: dict[Node, object]) -> object:
@@ -146,14 +146,14 @@ class Writer:
             return BROKEN
         found = container[number]  # type: ignore[index]
         if found is None and node.users:
-            self.refusals.add(node, f"its result {number} is not given by the rule", operator=str(node.args[0].target))  # type: ignore[union-attr]
+            self.refusals.add(node, f"the rule does not compute result {number}", operator=str(node.args[0].target))  # type: ignore[union-attr]
             return self._stand_in(node.meta.get("val"))
         return found
 
     # Constants
 
     def _fold(self, node: Node, values: dict[Node, object]) -> object | None:
-        """The result of `node` where all it reads is constant, computed now; None where it is not."""
+        """Evaluate `node` if all its inputs are constant; None if it is not constant or must not be evaluated."""
         of_shape = str(node.target) in _OF_A_SHAPE and not isinstance(values[node.args[0]], _Broken)  # type: ignore[index]
         read = node.all_input_nodes[of_shape:]
         if _holds([values[item] for item in read], (Var, str, _Broken)) or _is_random(node.target):
@@ -174,14 +174,14 @@ class Writer:
             kwargs = {**kwargs, "device": "cpu"}
         with torch.no_grad():
             made = node.target(*args, **kwargs)  # type: ignore[operator]
-            if str(node.target).startswith(_UNSET):  # what lay there before is of this process, and of no model
+            if str(node.target).startswith(_UNSET):  # uninitialized memory would leak from this process into the model
                 made.zero_()
         return map_values(made, lambda item: Constant(item) if isinstance(item, torch.Tensor) else item)
 
     # Numbers
 
     def _number(self, node: Node, given: object) -> object:
-        """A size, or what is computed from sizes: a number or a symbol where sizes have such arithmetic, else int64[]."""
+        """Return an integer computed from sizes: a number or a size if possible, otherwise an int64[] variable."""
         meta = node.meta.get("val")
         args, kwargs = given  # type: ignore[misc]
         if isinstance(meta, torch.SymInt):
@@ -197,19 +197,19 @@ class Writer:
                 return made
             made = self.symbols.evaluate(expression, self.variable_of)
             if made is None:
-                raise Unsupported(f"sizes of programs have no such arithmetic: {expression}")
+                raise Unsupported(f"sizes do not support this arithmetic: {expression}")
             return made
         if not isinstance(node.target, OpOverload) and not _holds(given, (Var, str)):
             return node.target(*args, **kwargs)  # type: ignore[operator]
         return self._scalar(node, args, kwargs)
 
     def _scalar(self, node: Node, args: Sequence[object], kwargs: object) -> object:
-        """A number that only a run tells, by the rule of what computes it; of a constant, now."""
+        """Return a number computed at run time by a rule; evaluate it now if it is constant."""
         if len(args) == 1 and isinstance(args[0], Constant):
             return args[0].value.item()
         rule = find_rule(str(node.target)) or find_rule(_python_name(node.target))
         if rule is None:
-            raise Unsupported("nothing here computes this number")
+            raise Unsupported("there is no rule for this number")
         numbers = [self.variable_of(item) if isinstance(item, str) else self.variable(item) for item in args]
         return rule.function(*numbers)
 
@@ -223,11 +223,11 @@ class Writer:
         return stopped
 
     def _apply(self, node: Node, values: dict[Node, object]) -> object:
-        """The result of the rule of `node`, held to the type that the export states."""
+        """Return the result of the rule of `node`, checked against the type in the export."""
         name = str(node.target)
         rule = find_rule(name)
         if rule is None:
-            raise Unsupported("nothing here writes this operator")
+            raise Unsupported("there is no rule for this operator")
 
         block = current_block()
         before = len(block.ops)
@@ -243,7 +243,7 @@ class Writer:
         return self._held_to(made, node.meta["val"])
 
     def _in_training_alone(self, node: Node, made: object, given: dict[str, object]) -> object:
-        """The draw, in a run that trains; its expected value, in another."""
+        """Return a value that is the draw in training and its expected value otherwise."""
         expected = expected_value(node, given)
         if expected is None or not isinstance(made, Var):
             return made
@@ -252,11 +252,11 @@ class Writer:
         return standard.get("where")(self._training, made, constant_like(expected, made))
 
     def _expected(self, meta: object) -> object:
-        """The type that the export states; symbols that are not known yet are called as they are there."""
+        """Return the type in the export; unknown symbols become `?`."""
         if isinstance(meta, torch.Tensor):
             dtype = from_torch(meta.dtype)
             if dtype is None:
-                raise Unsupported(f"no program holds {str(meta.dtype).removeprefix('torch.')}")
+                raise Unsupported(f"programs do not support {str(meta.dtype).removeprefix('torch.')}")
             sizes = [self.symbols.find_size(size) for size in meta.shape]
             return TensorType(dtype, tuple("?" if size is None else size for size in sizes))
         if isinstance(meta, list | tuple):
@@ -264,33 +264,31 @@ class Writer:
         return None
 
     def _held_to(self, made: object, meta: object) -> object:
-        """`made`, if its dtype and shape are those that the export states. Raises Unsupported, which names our fault."""
+        """Return `made` after checking its dtype and shape against the export. Raises Unsupported for a mismatch, an internal error."""
         if isinstance(meta, list | tuple):
             if not isinstance(made, list | tuple) or len(made) != len(meta):
-                raise Unsupported(f"a fault of Oarlock: its rule gives {made!r:.60} where there are {len(meta)} results")
+                raise Unsupported(f"internal error: the rule returned {made!r:.60}, expected {len(meta)} results")
             return [None if one is None else self._held_to(one, other) for one, other in zip(made, meta, strict=True)]
         if not isinstance(meta, torch.Tensor):
             return made
         if not isinstance(made, Var):
-            raise Unsupported(f"a fault of Oarlock: its rule gives {made!r:.60}")
+            raise Unsupported(f"internal error: the rule returned {made!r:.60}")
         made = self._held_to_sizes(made, meta)
         dtype, shape = from_torch(meta.dtype), made.shape or ()
         fits = made.dtype is dtype and len(shape) == meta.ndim and all(map(self._unify, shape, meta.shape))
         if not fits:
             sizes = [str(size) if (known := self.symbols.find_size(size)) is None else known for size in meta.shape]
-            raise Unsupported(
-                f"a fault of Oarlock: its rule gives {made.type_text} where the export says {dtype}{format_shape(tuple(sizes))}"
-            )
+            raise Unsupported(f"internal error: the rule returned {made.type_text}, but the export has {dtype}{format_shape(tuple(sizes))}")
         return made
 
     def _held_to_sizes(self, made: Var, meta: torch.Tensor) -> Var:
-        """`made` with the sizes that the export states, where it has taken one of two for the smaller: the run checks that."""
+        """Return `made` with the sizes of the export if it has fixed the smaller of two; the run checks them."""
         if not self.held_to_sizes or made.ndim != meta.ndim:
             return made
         for axis, (ours, theirs) in enumerate(zip(made.shape or (), meta.shape, strict=True)):
             known = self.symbols.find_size(theirs)
             if known is not None and not is_same(known, ours) and self._is_one_of(known, ours):
-                place: Size = add(known, multiply(ours, -1))  # of which none but 0 is accepted
+                place: Size = add(known, multiply(ours, -1))  # only 0 is accepted
                 made = standard.get("narrow")(made, telling([place, known], made), axis=axis, start=(place,), length=(known,))
         return made
 
@@ -298,7 +296,7 @@ class Writer:
         return isinstance(ours, str) and any(is_same(size, option) for option in resolved(ours))
 
     def _unify(self, ours: Size, theirs: object) -> bool:
-        """Whether a size is what the export says; a symbol that it tells from now on stands for ours."""
+        """Return whether a size equals the export's. An unbound symbol is bound to it."""
         known = self.symbols.find_size(theirs)
         if known is not None:
             if is_same(known, ours):
@@ -313,7 +311,7 @@ class Writer:
         return True
 
     def _stand_in(self, meta: object) -> object:
-        """A variable in the place of what was refused, so that what comes after it is looked at too."""
+        """Return a placeholder for the result of an unsupported node, so that the nodes after it are checked too."""
         if isinstance(meta, list | tuple):
             return [self._stand_in(item) for item in meta]
         if isinstance(meta, torch.SymInt):
@@ -330,7 +328,7 @@ class Writer:
 
 
 def _blank(traced: torch.Tensor) -> torch.Tensor:
-    """A tensor of that shape and dtype, in the memory of one element; of no shape where that is not all numbers."""
+    """Return a tensor of this shape and dtype, in the memory of one element; a scalar if the shape has symbols."""
     shape = () if any(map(_is_symbolic, traced.shape)) else traced.shape
     return torch.zeros((), dtype=traced.dtype).expand(shape)
 
@@ -347,7 +345,7 @@ def _flat(value: object) -> list[object]:
 
 
 def _holds(value: object, kinds: type | tuple[type, ...]) -> bool:
-    """Whether there is one of `kinds` anywhere in nested lists, tuples and dicts. Text is a symbol only where it is one of a size."""
+    """Return whether nested lists, tuples and dicts contain an instance of `kinds`. Use only on arguments whose strings are sizes."""
     if isinstance(value, dict):
         return any(_holds(item, kinds) for item in value.values())
     if isinstance(value, list | tuple):
@@ -364,5 +362,5 @@ def _is_symbolic(value: object) -> bool:
 
 
 def _python_name(target: object) -> str:
-    """`operator.add`, `math.sqrt`, as rules of functions on numbers are called."""
+    """Return the name of a Python function as in rules, such as `operator.add` or `math.sqrt`."""
     return f"{getattr(target, '__module__', '').removeprefix('_')}.{getattr(target, '__name__', '')}"

@@ -1,1 +1,1 @@
-"""The rules: how each overload of ATen is written in a program. A file for each family; all files here are imported."""
+"""The rules that translate ATen overloads, one file per family. All files in this folder are imported."""

@@ -1,4 +1,4 @@
-"""Activations, and what is close to them: softmax, dropout's absence in inference is in `random`."""
+"""Activations, softmax, and gated units."""
 
 from oarlock import op
 from oarlock.interop.torch.rules.arguments import Number, as_dtype, axis_of, like, rank_of, refuse, reshaped, shape_of
@@ -18,7 +18,7 @@ def relu6(self: Var):
 
 @rule("aten.hardtanh.default")
 def hardtanh(self: Var, min_val: Number = -1, max_val: Number = 1):
-    """At the bounds its gradient is 0, where that of `clamp` is 1."""
+    """Clip to bounds. Unlike `clamp`, the gradient at the bounds is 0, not 1."""
     return op.hardtanh(self, lower=float(min_val), upper=float(max_val))
 
 
@@ -80,7 +80,7 @@ def log_sigmoid(self: Var):
 @rule("aten.log_sigmoid_forward.default")
 def log_sigmoid_forward(self: Var):
     y = op.log_sigmoid(self)
-    return y, op.full_like(y, value=0.0, dtype=y.dtype)  # a buffer for PyTorch's own gradient
+    return y, op.full_like(y, value=0.0, dtype=y.dtype)  # PyTorch uses this buffer only for its own gradient
 
 
 @rule("aten.hardshrink.default")
@@ -100,7 +100,7 @@ def threshold(self: Var, threshold: Number, value: Number):
 
 @rule("aten._prelu_kernel.default")
 def prelu_kernel(self: Var, weight: Var):
-    """The slopes have the axes that they need already."""
+    """Multiply negative elements by slopes. The slopes already have axes that broadcast."""
     return op.where(op.greater(self, like(0.0, self)), self, op.multiply(weight, self))
 
 
@@ -111,7 +111,7 @@ def prelu(self: Var, weight: Var):
 
 @rule("aten.rrelu.default")
 def rrelu(self: Var, lower: Number = 0.125, upper: Number = 0.3333333333333333, training: bool = False):
-    refuse(training, "random slopes; in evaluation they are their mean")
+    refuse(training, "random slopes are not supported; export the module in evaluation mode")
     return op.leaky_relu(self, slope=(float(lower) + float(upper)) / 2)
 
 
@@ -119,7 +119,7 @@ def rrelu(self: Var, lower: Number = 0.125, upper: Number = 0.3333333333333333, 
 def glu(self: Var, dim: int = -1):
     axis = axis_of(self, dim)
     whole = shape_of(self)[axis]
-    refuse(not isinstance(whole, int), f"half of the size {whole}")
+    refuse(not isinstance(whole, int), f"the size {whole} is not constant, so it cannot be halved")
     return op.glu(self, axis=axis)
 
 

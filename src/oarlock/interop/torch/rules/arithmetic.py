@@ -1,4 +1,4 @@
-"""Arithmetic of two tensors, or of a tensor and a number, element by element."""
+"""Elementwise arithmetic on two tensors, or on a tensor and a number."""
 
 from collections.abc import Callable
 
@@ -39,12 +39,12 @@ def mul(self: Var | Number, other: Var | Number):
 
 
 def _both(x: Var | Number, y: Var | Number) -> tuple[Var, Var]:
-    """Both as variables of one dtype."""
+    """Return both operands as variables of one dtype."""
     if isinstance(x, Var):
         return x, like(y, x)
     if isinstance(y, Var):
         return like(x, y), y
-    raise Unsupported("two numbers are no tensors")
+    raise Unsupported("both operands are numbers")
 
 
 @rule(
@@ -69,7 +69,7 @@ def div_mode(self: Var | Number, other: Var | Number, rounding_mode: str | None)
         return op.floor_divide(x, y)
     if x.dtype.is_floating:
         return op.trunc(op.divide(x, y))
-    floor = op.floor_divide(x, y)  # towards zero is one more where the signs differ and something is left
+    floor = op.floor_divide(x, y)  # truncation is the floor plus 1 if the signs differ and the division has a remainder
     left = op.not_equal(op.multiply(floor, y), x)
     differ = op.not_equal(op.less(x, like(0, x)), op.less(y, like(0, y)))
     return op.add(floor, op.cast(op.logical_and(left, differ), dtype=x.dtype))
@@ -125,7 +125,7 @@ def float_power(self: Var | Number, exponent: Var):
 
 @rule("aten.float_power.Tensor_Scalar")
 def float_power_scalar(self: Var, exponent: Number):
-    """PyTorch knows roots and squares by their exponents, as in `pow`."""
+    """Raise to a constant power in float64. Squares and roots are special cases, as in `pow`."""
     return pow_scalar(as_dtype(self, self.dtype if self.dtype.is_complex else DType.FLOAT64), float(exponent))
 
 
@@ -174,7 +174,7 @@ def clamp_max(self: Var, max: Number | Var):
 
 
 def _clip(x: Var, lower: Number | Var | None, upper: Number | Var | None) -> Var:
-    """Bounds that are numbers take no gradient, and `clip` gives none; bounds that are tensors do, as `maximum` and `minimum` give it."""
+    """Clip `x`. Bounds that are numbers use `clip`; tensor bounds get gradients, through `maximum` and `minimum`."""
     if isinstance(lower, Var) or isinstance(upper, Var):
         x = x if lower is None else op.maximum(x, like(lower, x))
         return x if upper is None else op.minimum(x, like(upper, x))

@@ -1,4 +1,4 @@
-"""Comparisons, logic, bits, and the choice between two tensors by a condition."""
+"""Comparisons, logic, bitwise operations, and selection by a condition."""
 
 from collections.abc import Callable
 
@@ -41,7 +41,7 @@ def _comparison(name: str) -> Callable[[Var, Var | Number], Var]:
 
 
 def _comparable(x: Var, y: Var | Number) -> tuple[Var, Var]:
-    """Both as variables that have an order: bools are compared as integers."""
+    """Return both operands as comparable variables: bools become integers."""
     if isinstance(y, Var):
         return (as_dtype(x, DType.INT64), as_dtype(y, DType.INT64)) if x.dtype is DType.BOOL else (x, y)
     if x.dtype is DType.BOOL:
@@ -50,7 +50,7 @@ def _comparable(x: Var, y: Var | Number) -> tuple[Var, Var]:
 
 
 def _truth(x: Var) -> Var:
-    """Where `x` is not zero."""
+    """Return whether each element of `x` is nonzero."""
     return x if x.dtype is DType.BOOL else op.not_equal(x, like(0, x))
 
 
@@ -109,7 +109,7 @@ def bitwise_not(self: Var):
 @rule("aten.equal.default")
 def equal(self: Var, other: Var):
     if self.shape != other.shape:
-        raise Unsupported("two tensors of different shapes are compared as a whole")
+        raise Unsupported("tensors of different shapes cannot be compared")
     return op.all(op.equal(self, other))
 
 
@@ -124,7 +124,7 @@ def where(condition: Var, self: Var | Number, other: Var | Number):
         return op.where(condition, self, like(other, self))
     if isinstance(other, Var):
         return op.where(condition, like(self, other), other)
-    raise Unsupported("a choice between two numbers")
+    raise Unsupported("both choices are numbers")
 
 
 @rule("aten.masked_fill.Scalar", "aten.masked_fill.Tensor")

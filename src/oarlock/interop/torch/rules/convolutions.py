@@ -1,4 +1,4 @@
-"""Convolutions in one, two and three dimensions, and transposed ones."""
+"""Convolutions and transposed convolutions in one, two and three dimensions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ def conv(input: Var, weight: Var, bias: Var | None = None, stride: Steps = 1, pa
 def conv_padding(
     input: Var, weight: Var, bias: Var | None = None, stride: Steps = 1, padding: str = "valid", dilation: Steps = 1, groups: int = 1
 ):
-    """As large as it was, with "same": where the padding is odd, one more at the end, which is padded beforehand."""
+    """Convolve with "same" or "valid" padding. If "same" padding is odd, the end is padded by one more element, before the convolution."""
     axes = rank_of(weight) - 2
     if padding == "valid":
         return conv(input, weight, bias, stride, 0, dilation, groups)
@@ -73,11 +73,11 @@ def conv_transpose(
 
 
 class _Convolution:
-    """A convolution of a batch with everything but the images given."""
+    """A convolution with all arguments bound except the batch of images."""
 
     def __init__(self, weight: Var, bias: Var | None, stride: Steps, padding: Steps, dilation: Steps, groups: int, axes: int):
         if not 1 <= axes <= 3:
-            raise Unsupported(f"a convolution in {axes} dimensions")
+            raise Unsupported(f"convolutions in {axes} dimensions are not supported")
         self.operator = (op.conv1d, op.conv2d, op.conv3d)[axes - 1]
         self.filter = weight
         self.given: dict[str, Any] = {"groups": groups} if groups != 1 else {}
@@ -91,9 +91,9 @@ class _Convolution:
 
 
 def _by_rank(x: Var, axes: int, operation) -> Var:
-    """`operation`, which takes a batch, on a batch or on one image."""
+    """Apply `operation`, which takes a batch, to a batch or to a single image."""
     if rank_of(x) == axes + 2:
         return operation(x)
-    refuse(rank_of(x) != axes + 1, f"{rank_of(x)} axes, where a batch has {axes + 2}")
+    refuse(rank_of(x) != axes + 1, f"the input has {rank_of(x)} axes, expected {axes + 1} or {axes + 2}")
     y = operation(unsqueezed(x, 0))
     return reshaped(y, shape_of(y)[1:])

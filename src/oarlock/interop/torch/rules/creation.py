@@ -1,4 +1,4 @@
-"""Tensors made from nothing: constants, ranges, triangles, and numbers that are sizes."""
+"""New tensors - constants, ranges, triangles - and arithmetic on sizes."""
 
 import operator
 from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ for _value, _names in ((0.0, ("zeros", "new_zeros", "zeros_like")), (1.0, ("ones
 def empty(
     result: TensorType, self: Var | None = None, size: Sequence[Size | Var] = (), dtype: object = None, physical_layout: object = None
 ):
-    """Memory of no value in PyTorch; zeros here."""
+    """Return zeros, in place of PyTorch's uninitialized memory."""
     return _constant(0.0)(result, self, size)
 
 
@@ -89,10 +89,10 @@ def scalar_tensor(result: TensorType, s: Number | Var, dtype: object = None):
 def arange(
     result: TensorType, end: Number | Var, start: Number | Var = 0, step: Number = 1, dtype: object = None, requires_grad: bool = False
 ):
-    """As many numbers as the export says; where it does not know, whole ones between two that the run tells."""
+    """Return a range of the length in the export. If that is unknown, the bounds must be whole numbers, computed at run time."""
     (count,) = result.shape or ("?",)
     if count == "?":
-        refuse(not isinstance(step, int), f"a run-time number of steps of {step}")
+        refuse(not isinstance(step, int), f"a range of unknown length needs a whole step, not {step}")
         first, last = (reshaped(item if isinstance(item, Var) else as_variable(int(item)), [1]) for item in (start, end))
         return op.arange(like=[], stop=last, start=first, step=int(step), dtype=result.dtype)
     if isinstance(start, Var) or float(start) != int(start) or float(step) != int(step):
@@ -103,7 +103,7 @@ def arange(
 
 
 def numbered(count: Size) -> Var:
-    """The numbers from 0 on and before `count`."""
+    """Return the integers from 0 up to `count`, exclusive."""
     return op.arange(like=telling([count]), stop=(count,))
 
 
@@ -132,8 +132,11 @@ def triu(self: Var, diagonal: int = 0):
 
 @rule("aten.diag_embed.default")
 def diag_embed(self: Var, offset: int = 0, dim1: int = -2, dim2: int = -1):
-    refuse((axis_of(self, dim1, more=1), axis_of(self, dim2, more=1)) != (rank_of(self) - 1, rank_of(self)), f"axes {dim1} and {dim2}")
-    refuse(offset != 0, f"offset={offset}")
+    refuse(
+        (axis_of(self, dim1, more=1), axis_of(self, dim2, more=1)) != (rank_of(self) - 1, rank_of(self)),
+        f"axes {dim1} and {dim2} are not the last two",
+    )
+    refuse(offset != 0, f"offset={offset} is not supported")
     count = shape_of(self)[-1]
     rows = op.arange(like=[self], stop=(count,), start=(0,))
     diagonal = op.equal(unsqueezed(rows, 1), unsqueezed(rows, 0))
@@ -184,7 +187,7 @@ def _of_two(operation: Callable[[Var, Var], Var]) -> Callable[[Number | Var, Num
 
 
 def _alike(left: Number | Var, right: Number | Var) -> tuple[Var, Var]:
-    """Two numbers as variables of one dtype: float32 where one of them is a float."""
+    """Return two numbers as variables of one dtype: float32 if one of them is a float, else int64."""
     whole = all(item.dtype.is_integer if isinstance(item, Var) else isinstance(item, int) for item in (left, right))
     dtype = DType.INT64 if whole else DType.FLOAT32
     x, y = (as_dtype(item, dtype) if isinstance(item, Var) else op.full(shape=(), value=float(item), dtype=dtype) for item in (left, right))

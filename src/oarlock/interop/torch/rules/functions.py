@@ -1,4 +1,4 @@
-"""Functions of one tensor, element by element: exponentials, roots, trigonometry, rounding."""
+"""Elementwise functions of one tensor: exponentials, roots, trigonometry, rounding."""
 
 import math
 from collections.abc import Callable
@@ -201,7 +201,7 @@ def polar(abs: Var, angle: Var):
 
 @rule("aten.angle.default")
 def angle(self: Var):
-    """Of a real number 0, or pi where it is below 0; NaN stays."""
+    """Return the angle of complex numbers; for real numbers, 0, or pi if negative. NaN stays NaN."""
     if self.dtype.is_complex:
         return op.angle(self)
     x = as_floating(self)
@@ -218,4 +218,4 @@ def detach(self: Var):
 def view_dtype(self: Var, dtype: object):
     if find_dtype(dtype) is self.dtype:
         return self
-    raise Unsupported("the bits of a tensor are taken for another dtype's")
+    raise Unsupported("reinterpreting the bits of a tensor as another dtype is not supported")

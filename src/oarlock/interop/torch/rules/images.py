@@ -1,4 +1,4 @@
-"""Images sampled, cut into windows, and their channels shuffled."""
+"""Sampling, window extraction and channel shuffling of images."""
 
 from collections.abc import Sequence
 
@@ -53,7 +53,7 @@ def channel_shuffle(self: Var, groups: int):
 
 @rule("aten.im2col.default")
 def im2col(self: Var, kernel_size: Sequence[int], dilation: Sequence[int], padding: Sequence[int], stride: Sequence[int]):
-    """Each window of an image as a column, by windows along the height, then along the width."""
+    """Extract each window of an image as a column. Windows are ordered by row, then by column."""
     window, steps = repeated(kernel_size, 2), repeated(stride, 2)
     spread, border = repeated(dilation, 2), repeated(padding, 2)
 
@@ -73,7 +73,7 @@ def im2col(self: Var, kernel_size: Sequence[int], dilation: Sequence[int], paddi
     if rank_of(self) == 3:
         y = columns(reshaped(self, [1, *shape_of(self)]))
         return reshaped(y, shape_of(y)[1:])
-    raise Unsupported(f"windows of {rank_of(self)} axes")
+    raise Unsupported(f"im2col of {rank_of(self)} axes is not supported")
 
 
 @rule("aten.affine_grid_generator.default")

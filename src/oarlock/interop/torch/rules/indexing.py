@@ -1,4 +1,4 @@
-"""Elements by their numbers: embeddings, gathers, scatters, indexing by tensors, places of what is true."""
+"""Indexing: embeddings, gathers, scatters, tensor indices, and positions of true elements."""
 
 from collections.abc import Sequence
 
@@ -31,8 +31,8 @@ from oarlock.ir.var import Var
 
 @rule("aten.embedding.default")
 def embedding(weight: Var, indices: Var, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False):
-    """Rows of a table; that of `padding_idx` takes no gradient."""
-    refuse(scale_grad_by_freq, "scale_grad_by_freq=True")
+    """Look up rows of a table. The row `padding_idx` gets no gradient."""
+    refuse(scale_grad_by_freq, "scale_grad_by_freq=True is not supported")
     ids = as_integer(indices)
     rows = op.gather(weight, ids, sparse=sparse)
     if padding_idx < 0:
@@ -80,7 +80,7 @@ def index(self: Var, indices: Sequence[Var | None]):
 
 
 def _numbered(x: Var, indices: Sequence[Var | None]) -> tuple[Var, list[Var], tuple[int, ...]]:
-    """`x`, integer tensors and the axes that they number. A bool tensor becomes the places where it is true, one for each of its axes."""
+    """Return `x`, integer index tensors and the axes they index. A bool tensor becomes the positions of its true elements, one per axis."""
     found: list[Var] = []
     axes: list[int] = []
     axis = 0
@@ -101,9 +101,9 @@ def _numbered(x: Var, indices: Sequence[Var | None]) -> tuple[Var, list[Var], tu
 
 
 def _shape_of_all(x: Var, indices: Sequence[Var], axes: Sequence[int]) -> list[Size] | None:
-    """The shape of what is taken where that is all of `x` in its order, as a mask of keys is looked up for each row; else None.
+    """Return the shape of the result if it contains all of `x` in order, else None. Modules look up key masks so.
 
-    Then each index is a constant, 0 to the size of its axis, along an axis of its own.
+    In this case, each index is a constant from 0 to the size of its axis, along an axis of its own.
     """
     if not indices or list(axes) != list(range(axes[0], axes[0] + len(axes))):
         return None
@@ -147,7 +147,7 @@ def masked_select(self: Var, mask: Var):
 
 @rule("aten.masked_scatter.default")
 def masked_scatter(self: Var, mask: Var, source: Var):
-    """The next of what `source` holds wherever the mask is true."""
+    """Replace the elements where the mask is true by consecutive elements of `source`."""
     chosen = broadcasted(mask, shape_of(self))
     together = [size.product(shape_of(self))]
     flat = reshaped(chosen, together)
@@ -190,12 +190,12 @@ def scatter_add(self: Var, dim: int, index: Var, src: Var):
 @rule("aten.scatter_reduce.two")
 def scatter_reduce(self: Var, dim: int, index: Var, src: Var, reduce: str, include_self: bool = True):
     known = {"sum": "add", "prod": "multiply", "amax": "maximum", "amin": "minimum"}
-    refuse(reduce not in known or not include_self, f"reduce={reduce!r} with include_self={include_self}")
+    refuse(reduce not in known or not include_self, f"reduce={reduce!r} with include_self={include_self} is not supported")
     return _scattered(self, dim, index, src, None, known[reduce])
 
 
 def _scattered(x: Var, dim: int, index: Var, source: Var | None, value: Number | None, reduction: str) -> Var:
-    """Of a source that is larger than the index, the corner is taken, as PyTorch takes it."""
+    """Scatter `source` or `value`. A source larger than the index is cropped, as in PyTorch."""
     axis = axis_of(x, dim)
     if source is None or rank_of(source) == 0:
         number = source if source is not None else like(value or 0, x)
@@ -204,7 +204,10 @@ def _scattered(x: Var, dim: int, index: Var, source: Var | None, value: Number |
         values = source
         for place, (have, need) in enumerate(zip(shape_of(source), shape_of(index), strict=True)):
             if have != need:
-                refuse(not (isinstance(have, int) and isinstance(need, int)), f"a source of {have} for an index of {need}")
+                refuse(
+                    not (isinstance(have, int) and isinstance(need, int)),
+                    f"the source has the size {have} and the index {need}; both must be constant",
+                )
                 values = op.slice(values, axis=place, stop=need, clip=False)  # type: ignore[arg-type]
     return op.scatter_along_axis(x, index, values, axis=axis, reduction=reduction)
 
@@ -221,7 +224,7 @@ def index_copy(self: Var, dim: int, index: Var, source: Var):
 
 
 def _front(source: Var, x: Var, dim: int) -> Var:
-    """Values for one index on one axis stand where that axis stood."""
+    """Return the values of an index along one axis."""
     return reshaped(source, shape_of(source)) if axis_of(x, dim) >= 0 else source
 
 
@@ -239,12 +242,12 @@ def select_scatter(self: Var, src: Var, dim: int, index: int):
 
 @rule("aten.slice_scatter.default")
 def slice_scatter(self: Var, src: Var, dim: int = 0, start: Size | None = None, end: Size | None = None, step: int = 1):
-    """The parts before the slice, the new slice, and the parts after it, joined; with a step, by numbers."""
+    """Replace a slice: join the parts around it, or scatter rows if there is a step."""
     axis = axis_of(self, dim)
     whole = shape_of(self)[axis]
     first, last = 0 if start is None else start, whole if end is None or (isinstance(end, int) and end == 2**63 - 1) else end
     if not all(isinstance(item, int) for item in (whole, first, last)):
-        refuse(not (first == 0 and last == whole), f"a slice from {first} to {last} of the size {whole} is written")
+        refuse(not (first == 0 and last == whole), f"writing the slice {first}:{last} of the size {whole} is not supported")
         return src
     assert isinstance(whole, int)
     assert isinstance(first, int)
@@ -262,14 +265,14 @@ def slice_scatter(self: Var, src: Var, dim: int = 0, start: Size | None = None, 
 @rule("aten.bincount.default")
 def bincount(self: Var, weights: Var | None = None, minlength: int = 0):
     if weights is not None:
-        raise Unsupported("weights", hint="torch.zeros(count).scatter_add(0, x, weights), with a count that is known")
+        raise Unsupported("weights are not supported", hint="use torch.zeros(count).scatter_add(0, x, weights) with a constant count")
     return op.bincount(as_integer(self), least=minlength)
 
 
 @rule("aten.histc.default")
 def histc(self: Var, bins: int = 100, min: Number = 0, max: Number = 0):
-    """Counts between two bounds that are given; both ends count."""
-    refuse(min == max, "bounds that follow from the values")
+    """Count elements between two given bounds, both inclusive."""
+    refuse(min == max, "bounds that depend on the values are not supported")
     low, high = float(min), float(max)
     place = op.multiply(op.subtract(self, like(low, self)), like(bins / (high - low), self))
     number = op.minimum(op.cast(op.floor(place), dtype=DType.INT64), op.full(shape=(), value=bins - 1.0, dtype=DType.INT64))
@@ -290,7 +293,7 @@ def searchsorted(
     side: str | None = None,
     sorter: Var | None = None,
 ):
-    refuse(sorter is not None, "a sorter")
+    refuse(sorter is not None, "a sorter is not supported")
     edges = sorted_sequence if sorted_sequence is not None else boundaries
     assert edges is not None
     y = op.searchsorted(edges, self, right=right or side == "right")
@@ -299,21 +302,21 @@ def searchsorted(
 
 @rule("aten._unique2.default")
 def unique(self: Var, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False):
-    """Sorted, whether that is asked for or not, as PyTorch does it."""
+    """Return unique values. They are always sorted, as in PyTorch."""
     values, inverse, counts = op.unique(self)
     return values, inverse if return_inverse else None, counts if return_counts else None
 
 
 @rule("aten.one_hot.default")
 def one_hot(self: Var, num_classes: int = -1):
-    refuse(num_classes < 0, "one_hot without a number of classes")
+    refuse(num_classes < 0, "one_hot needs a number of classes")
     rows = op.arange(like=[], stop=(num_classes,))
     return op.cast(op.equal(unsqueezed(as_integer(self), rank_of(self)), rows), dtype=DType.INT64)
 
 
 @rule("aten.repeat_interleave.self_Tensor")
 def repeat_interleave(self: Var, repeats: Var, dim: int | None = None, output_size: Size | None = None):
-    """Each row as often as its number says."""
+    """Repeat each row as often as its count in `repeats`."""
     x, axis = (self, axis_of(self, dim)) if dim is not None else (reshaped(self, [size.product(shape_of(self))]), 0)
     counts = as_integer(repeats)
     counts = broadcasted(counts if rank_of(counts) else reshaped(counts, [1]), [shape_of(x)[axis]])

@@ -1,4 +1,4 @@
-"""Losses that the export keeps whole. `reduction` is 0 for each, 1 for the mean, 2 for the sum."""
+"""Losses that the export does not decompose. `reduction` is 0 for none, 1 for the mean, 2 for the sum."""
 
 from oarlock import op
 from oarlock.interop.torch.rules.arguments import (
@@ -61,7 +61,7 @@ def nll_loss(self: Var, target: Var, weight: Var | None = None, reduction: int =
 
 @rule("aten.nll_loss_forward.default", "aten.nll_loss2d_forward.default")
 def nll_loss_forward(self: Var, target: Var, weight: Var | None, reduction: int, ignore_index: int):
-    """The loss. By what a mean is divided is for PyTorch's own gradient alone."""
+    """Return the loss. The second result, the total weight, is only used by PyTorch's own gradient."""
     return nll_loss(self, target, weight, reduction, ignore_index), None
 
 

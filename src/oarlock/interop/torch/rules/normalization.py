@@ -1,4 +1,4 @@
-"""Normalization over a batch, the last axes, groups of channels."""
+"""Batch, layer, group, instance, RMS and weight normalization."""
 
 from collections.abc import Sequence
 
@@ -22,9 +22,9 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ):
-    """Of a module in training: statistics of the batch there, running ones in inference, as our operator has it.
+    """Normalize by batch statistics in training and by running statistics in inference, if the module was exported in training.
 
-    The second and third result are for PyTorch's own gradients alone.
+    The second and third results are only used by PyTorch's own gradients.
     """
     if not training:
         y = normalized(input, weight, bias, running_mean, running_var, eps)
@@ -55,13 +55,13 @@ def batch_norm_whole(
 ):
     if running_mean is None or running_var is None:
         return batch_norm_of_batch(input, weight, bias, True, momentum, eps)[0]
-    refuse(training, "batch norm whose statistics change where they lie")
+    refuse(training, "batch norm that updates its statistics in place is not supported")
     return normalized(input, weight, bias, running_mean, running_var, eps)
 
 
 @rule("aten._native_batch_norm_legit.no_stats")
 def batch_norm_of_batch(input: Var, weight: Var | None, bias: Var | None, training: bool, momentum: float, eps: float):
-    """Statistics of the batch, in training and in inference."""
+    """Normalize by the statistics of the batch, in training and in inference."""
     axes = tuple(axis for axis in range(rank_of(input)) if axis != 1)
     mean = op.mean(input, axis=axes, keepdim=True)
     variance = op.variance(input, axis=axes, keepdim=True, correction=0.0)
@@ -86,7 +86,7 @@ def instance_norm(
         assert running_mean is not None
         assert running_var is not None
         return normalized(input, weight, bias, running_mean, running_var, eps)
-    refuse(running_mean is not None, "running statistics of an instance norm")
+    refuse(running_mean is not None, "running statistics of instance norm are not supported")
     axes = tuple(range(2, rank_of(input)))
     y = op.subtract(input, op.mean(input, axis=axes, keepdim=True))
     variance = op.variance(input, axis=axes, keepdim=True, correction=0.0)
@@ -94,7 +94,7 @@ def instance_norm(
 
 
 def normalized(x: Var, weight: Var | None, bias: Var | None, mean: Var, variance: Var, eps: float) -> Var:
-    """`x` by statistics that are given, one for each channel: a factor and a shift."""
+    """Normalize `x` by given statistics per channel, as one factor and one shift."""
     factor = op.rsqrt(op.add(variance, like(eps, variance)))
     factor = factor if weight is None else op.multiply(factor, weight)
     shift = op.neg(op.multiply(mean, factor))
@@ -107,7 +107,7 @@ def _by_channel(x: Var) -> list[Size]:
 
 
 def affine(x: Var, weight: Var | None, bias: Var | None, shape: Sequence[Size]) -> Var:
-    """`x` scaled and shifted by vectors, which `shape` lets broadcast."""
+    """Scale and shift `x` by vectors, reshaped to `shape` for broadcasting."""
     x = x if weight is None else op.multiply(x, reshaped(weight, shape))
     return x if bias is None else op.add(x, reshaped(bias, shape))
 
@@ -125,7 +125,7 @@ def layer_norm(
 
 
 def _layer_norm(x: Var, normalized_shape: Sequence[Size], weight: Var | None, bias: Var | None, eps: float) -> Var:
-    """Over several trailing axes as over one, into which they are joined."""
+    """Normalize over several trailing axes by joining them into one."""
     shape, count = shape_of(x), len(normalized_shape)
     together = size.product(normalized_shape)
     scale, shift = (None if y is None else reshaped(y, [together]) for y in (weight, bias))
@@ -154,7 +154,7 @@ def native_group_norm(
     input: Var,
     weight: Var | None,
     bias: Var | None,
-    N: Size,  # noqa: N803  as the schema calls it
+    N: Size,  # noqa: N803  the name in the schema
     C: Size,  # noqa: N803
     HxW: Size,  # noqa: N803
     group: int,
@@ -189,6 +189,6 @@ def renorm(self: Var, p: Number, dim: int, maxnorm: Number):
 
 @rule("aten._weight_norm.default")
 def weight_norm(v: Var, g: Var, dim: int = 0):
-    """A direction and a length (Salimans and Kingma, 2016): ``v g / |v|``, one length for each index of an axis, or one for all."""
+    """Combine direction and length (Salimans and Kingma, 2016): ``v g / |v|``, with one length per index of an axis, or one for all."""
     axes = list(range(rank_of(v))) if dim == -1 else [axis for axis in range(rank_of(v)) if axis != dim % rank_of(v)]
     return op.multiply(v, op.divide(g, vector_norm(v, ord=2, dim=axes, keepdim=True)))

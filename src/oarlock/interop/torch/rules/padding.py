@@ -1,4 +1,4 @@
-"""Padding: more at the ends of axes, or less."""
+"""Pad or crop the ends of axes."""
 
 from collections.abc import Sequence
 
@@ -35,7 +35,7 @@ def circular_pad(self: Var, pad: Sequence[Size]):
 
 
 def padded(x: Var, pad: Sequence[Size], mode: str = "constant", value: Number = 0.0) -> Var:
-    """`x` with more at its ends. PyTorch lists two numbers for each axis, the last axis first; numbers below 0 crop."""
+    """Pad the ends of axes. As in PyTorch, `pad` has two numbers per axis, last axis first; negative ones crop."""
     items = numbers(pad, "a padding")
     before, after = [0] * rank_of(x), [0] * rank_of(x)
     for place in range(len(items) // 2):

@@ -1,4 +1,4 @@
-"""Pooling: the largest or the mean of each window, in one, two and three dimensions."""
+"""Max and average pooling in one, two and three dimensions."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,7 +12,7 @@ Steps = int | Sequence[int]
 
 
 def batched(x: Var, axes: int, operation: Callable[[Var], Var]) -> Var:
-    """`operation`, which takes images ``n c ...``, on what has other axes in front of the last ones."""
+    """Apply `operation`, which takes images ``n c ...``, to a tensor with other leading axes."""
     lead = shape_of(x)[: rank_of(x) - axes]
     if len(lead) == 2:
         return operation(x)
@@ -49,7 +49,7 @@ def _max_pool_with_places(axes: int) -> Callable[..., tuple[Var, Var]]:
 
 
 def _places(y: Var) -> Var:
-    """Where the largest of each window stood: of a batch, the operator's own second output."""
+    """Return the positions of the maxima, the second output of the pooling operator."""
     found = y
     while found.op is not None and "index" not in found.op.outputs and found.op.type in ("reshape", "view"):
         found = next(iter(found.op.inputs.values()))[0]
@@ -107,7 +107,7 @@ def _adaptive_max_pool(axes: int) -> Callable[..., tuple[Var, Var]]:
 
 
 def _adaptive_size(x: Var, axes: int, output_size: Sequence[int]) -> tuple[int, ...]:
-    return numbers(repeated(output_size, axes), "the size of what is pooled")
+    return numbers(repeated(output_size, axes), "the pooled size")
 
 
 for _axes in (1, 2, 3):

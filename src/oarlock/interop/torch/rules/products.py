@@ -1,4 +1,4 @@
-"""Products of matrices, and attention."""
+"""Matrix products and attention."""
 
 import math
 from collections.abc import Sequence
@@ -46,9 +46,9 @@ def _added(x: Var, product: Var, beta: Number, alpha: Number) -> Var:
 
 @rule("aten.mm.default", "aten.bmm.default", "aten.matmul.default", "aten.mv.default", "aten.linalg_matmul.default")
 def matmul(self: Var, other: Var | None = None, mat2: Var | None = None, vec: Var | None = None):
-    """As NumPy's: the axes in front broadcast, a row or a column of one dimension is one."""
+    """Multiply matrices as NumPy does: leading axes broadcast, and a vector acts as a row or a column."""
     y = next(item for item in (other, mat2, vec) if item is not None)
-    refuse(not self.dtype.is_floating, f"a product of matrices of {self.dtype}")
+    refuse(not self.dtype.is_floating, f"matrix products of {self.dtype} are not supported")
     return op.matrix_product(self, y)
 
 
@@ -104,7 +104,7 @@ def bilinear(input1: Var, input2: Var, weight: Var, bias: Var | None = None):
 
 @rule("aten._grouped_mm.default")
 def grouped_mm(self: Var, mat2: Var, offs: Var | None = None, bias: Var | None = None, out_dtype: object = None):
-    refuse(offs is None, "groups of columns")
+    refuse(offs is None, "groups of columns are not supported")
     assert offs is not None
     y = _grouped(self, mat2, offs)
     return as_dtype(y if bias is None else op.add(y, bias), out_dtype)
@@ -112,15 +112,15 @@ def grouped_mm(self: Var, mat2: Var, offs: Var | None = None, bias: Var | None =
 
 @rule("transformers.grouped_mm_fallback.default")
 def grouped_mm_fallback(input: Var, weight: Var, offs: Var):
-    """The same under the name that Transformers gives it where PyTorch has no kernel."""
+    """Multiply groups of rows; Transformers' operator where PyTorch has no kernel for it."""
     return _grouped(input, weight, offs)
 
 
 def _grouped(x: Var, matrices: Var, ends: Var) -> Var:
-    """Rows in groups, each of which has a matrix: rows ``ends[g-1]`` up to ``ends[g]`` times ``matrices[g]``."""
-    refuse(rank_of(x) != 2 or rank_of(matrices) != 3, "groups other than of rows, each times a matrix of its own")
+    """Multiply groups of rows by their matrices: rows ``ends[g-1]`` to ``ends[g]`` by ``matrices[g]``."""
+    refuse(rank_of(x) != 2 or rank_of(matrices) != 3, "only groups of rows, each with its own matrix, are supported")
     groups = shape_of(matrices)[0]
-    refuse(not isinstance(groups, int), f"{groups} groups")
+    refuse(not isinstance(groups, int), f"the number of groups is {groups}, which is not constant")
     bounds = as_dtype(ends, DType.INT64)
     start = op.full(shape=(1,), value=0.0, dtype=DType.INT64)
     parts = []
@@ -143,7 +143,7 @@ def attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ):
-    """Each head by itself; what has no axis of heads has one head."""
+    """Attend in each head separately. Tensors without an axis of heads have one head."""
     alone = rank_of(query) == 3
     query, key, value = (unsqueezed(x, 1) if alone else x for x in (query, key, value))
     lead = shape_of(query)[:-3]
@@ -157,9 +157,9 @@ def attention(
 
 
 def _for_each_query(x: Var, query: Var) -> Var:
-    """Heads of keys or values, each as often as queries share it."""
+    """Repeat heads of keys or values so that each query head has its own."""
     heads, wanted = shape_of(x)[-3], shape_of(query)[-3]
-    refuse(not (isinstance(heads, int) and isinstance(wanted, int)), f"{wanted} heads on {heads}")
+    refuse(not (isinstance(heads, int) and isinstance(wanted, int)), f"the numbers of heads {wanted} and {heads} are not constant")
     if heads == wanted:
         return x
     *lead, rows, columns = shape_of(x)
@@ -168,11 +168,11 @@ def _for_each_query(x: Var, query: Var) -> Var:
 
 
 def _by_weights(query: Var, key: Var, value: Var, mask: Var | None, rate: float, causal: bool, scale: float | None) -> Var:
-    """Attention whose weights are all there at once: so that each can be dropped by itself."""
+    """Attend with materialized weights, so that each can be dropped."""
     key, value = (_for_each_query(x, query) for x in (key, value))
     columns, rows, keys = shape_of(query)[-1], shape_of(query)[-2], shape_of(key)[-2]
-    refuse(scale is None and not isinstance(columns, int), f"the root of {columns}")
-    refuse(causal and rows != keys, f"causal attention of {rows} places to {keys}, with dropout")
+    refuse(scale is None and not isinstance(columns, int), f"the number of columns is {columns}; pass a scale")
+    refuse(causal and rows != keys, f"causal attention of {rows} queries to {keys} keys with dropout is not supported")
     factor = 1.0 / math.sqrt(columns) if scale is None else scale  # type: ignore[arg-type]
     scores = op.multiply(op.matrix_product(query, op.matrix_transpose(key)), like(factor, query))
     if mask is not None:

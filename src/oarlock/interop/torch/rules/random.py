@@ -1,4 +1,4 @@
-"""Random numbers, and what is dropped at random. They are ours: of the same distribution, not the same numbers."""
+"""Random numbers and dropout. The distributions are PyTorch's, the numbers are not."""
 
 from collections.abc import Sequence
 
@@ -15,19 +15,19 @@ assert RESULT == "result"
 
 @rule("aten.dropout.default")
 def dropout(input: Var, p: float, train: bool):
-    """In training, whatever the module was in when it was exported in training; in inference nothing is dropped."""
+    """Drop elements in training, if the module was exported in training; in inference nothing is dropped."""
     return op.dropout(input, rate=float(p)) if train and p > 0.0 else input
 
 
 @rule("aten.native_dropout.default")
 def native_dropout(input: Var, p: float, train: bool | None):
-    """Its mask is read by gradients alone, which are ours."""
+    """Drop elements. The mask, the second result, is only used by PyTorch's own gradient."""
     return (op.dropout(input, rate=float(p)) if train is not False and p > 0.0 else input), None
 
 
 @rule("aten.feature_dropout.default")
 def feature_dropout(input: Var, p: float, train: bool):
-    """Whole channels of an image are dropped."""
+    """Drop whole channels of an image."""
     if not train or p == 0.0:
         return input
     lead = shape_of(input)[:2]
@@ -37,7 +37,7 @@ def feature_dropout(input: Var, p: float, train: bool):
 
 @rule("aten.alpha_dropout.default")
 def alpha_dropout(input: Var, p: float, train: bool):
-    """Elements that are dropped become the least that SELU gives, then mean and variance are brought back (Klambauer et al., 2017)."""
+    """Set dropped elements to SELU's minimum, then restore mean and variance (Klambauer et al., 2017)."""
     if not train or p == 0.0:
         return input
     return _alpha_dropped(input, op.full_like(input, value=1.0, dtype=input.dtype), float(p))
@@ -51,8 +51,8 @@ def feature_alpha_dropout(input: Var, p: float, train: bool):
 
 
 def _alpha_dropped(x: Var, ones: Var, rate: float) -> Var:
-    """`x` where ones survive dropout: in inference all do, and then the factor is 1 and nothing is added."""
-    refuse(rate == 1.0, "everything is dropped")
+    """Return `x` with alpha dropout where `ones` are dropped. In inference, `x` is returned unchanged."""
+    refuse(rate == 1.0, "a probability of 1 is not supported")
     least = -1.7580993408473766
     factor = ((1.0 - rate) * (1.0 + rate * least * least)) ** -0.5
     drawn = op.dropout(ones, rate=rate)  # 0, or 1 / (1 - rate) in training; 1 in inference
@@ -65,14 +65,14 @@ def _alpha_dropped(x: Var, ones: Var, rate: float) -> Var:
 
 @rule("aten.bernoulli.p")
 def bernoulli_p(self: Var, p: float = 0.5):
-    """A mask of one probability is what drops paths and rows in training, and PyTorch's modules draw none in inference."""
+    """Draw a mask of a constant probability: modules draw these to drop paths and rows, and only in training."""
     return survivors(self, float(p))
 
 
 def survivors(like_x: Var, rate: float) -> Var:
-    """In training 1 with a probability, else 0; in inference that probability itself, the mean.
+    """Return 1 with probability `rate`, else 0, in training; in inference `rate`, the mean.
 
-    So what is divided by the probability, before or after, keeps its mean, and is what it was where nothing is drawn.
+    Dividing by `rate` therefore keeps the mean and, in inference, the values.
     """
     if not 0.0 < rate < 1.0:
         return op.full_like(like_x, value=rate, dtype=like_x.dtype)
@@ -82,7 +82,7 @@ def survivors(like_x: Var, rate: float) -> Var:
 
 
 def find_rate(x: Var) -> float | None:
-    """The probability with which ``floor(x)`` is 1: where `x` is uniform random numbers from 0 to 1 plus that. Else None."""
+    """Return the probability that ``floor(x)`` is 1, if `x` is uniform noise from 0 to 1 plus a constant; else None."""
     if x.op is None or x.op.type != "add":
         return None
     terms = [x.op.inputs[slot][0].op for slot in ("x", "y")]
@@ -96,7 +96,7 @@ def find_rate(x: Var) -> float | None:
 
 @rule("aten.floor.default")
 def floor(self: Var):
-    """Of uniform random numbers plus a probability, a mask, as Transformers draws it to drop paths."""
+    """Round down. For uniform noise plus a probability, draw a mask: Transformers drops paths so."""
     rate = find_rate(self)
     if rate is not None:
         return survivors(self, rate)
@@ -115,7 +115,7 @@ def rand(result: TensorType, self: Var | None = None, size: Sequence[Size] = (),
 
 @rule("aten.uniform.default")
 def uniform(result: TensorType, self: Var, to: float = 1.0, **bounds: float):
-    """Its lower bound is called `from`, which no parameter of Python can be."""
+    """Draw uniform numbers. The lower bound is named `from`, which is a keyword in Python."""
     return op.random_uniform_like(_of(result), low=float(bounds.get("from", 0.0)), high=float(to), dtype=result.dtype)
 
 
@@ -143,11 +143,11 @@ def randint(result: TensorType, high: int, low: int = 0, self: Var | None = None
 
 @rule("aten.randperm.default")
 def randperm(result: TensorType, n: Size, dtype: object = None):
-    """Numbers in the order of random keys."""
+    """Return a random permutation, by sorting random keys."""
     return op.cast(op.sort(op.random_uniform_like(_of(result), dtype=DType.FLOAT64), axis=0, descending=False)[1], dtype=result.dtype)
 
 
 def _of(result: TensorType) -> Var:
-    """A tensor of the shape of a result, of which the shape alone is read."""
+    """Return a tensor of the result's shape, of which only the shape is used."""
     assert result.shape is not None
     return filled(result.shape, 0.0, DType.BOOL)

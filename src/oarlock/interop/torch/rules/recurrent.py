@@ -1,4 +1,4 @@
-"""Recurrent layers as loops: GRU, LSTM and the plain cells, of any depth, in one or both directions."""
+"""Recurrent layers as loops: GRU, LSTM and plain cells, of any depth, in one or both directions."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,7 +9,7 @@ from oarlock.ir.var import Var
 from oarlock.layer.control.rnn import Recurrence
 
 Cell = Callable[[Var, Var, Sequence[Var]], tuple[Var, ...]]
-"""From the gates of the input, those of the state, and the states before, the states after; the first of them is what goes out."""
+"""Maps input gates, state gates and previous states to new states; the first one is the output."""
 
 
 def _gru(of_input: Var, of_state: Var, before: Sequence[Var]) -> tuple[Var, ...]:
@@ -44,13 +44,13 @@ def _layers(
     bidirectional: bool,
     batch_first: bool,
 ) -> tuple[Var, ...]:
-    """All outputs of the last layer, then the last states of every layer and direction."""
+    """Return the outputs of the last layer, then the final states of all layers and directions."""
     alone = len(shape_of(input)) == 2
     x = reshaped(input, _with_batch(input, batch_first)) if alone else input
     starts = [reshaped(start, [shape_of(start)[0], 1, shape_of(start)[1]]) if alone else start for start in starts]
     x = permuted(x, (1, 0, 2)) if batch_first else x
     directions, each = 1 + bidirectional, 4 if has_biases else 2
-    refuse(len(params) != num_layers * directions * each, "a projection of the state")
+    refuse(len(params) != num_layers * directions * each, "projections of the state are not supported")
     finals: list[list[Var]] = [[] for _ in starts]
     for layer in range(num_layers):
         outputs = []
@@ -80,12 +80,12 @@ def _with_batch(x: Var, batch_first: bool) -> list:
 
 
 def squeezed_row(x: Var, number: int) -> Var:
-    """One row of `x`, without its axis."""
+    """Return one row of `x`, without its axis."""
     return reshaped(op.slice(x, axis=0, start=number, stop=number + 1, clip=False), shape_of(x)[1:])
 
 
 def _run(cell: Cell, x: Var, starts: Sequence[Var], params: Sequence[Var], *, reverse: bool) -> tuple[Var, list[Var]]:
-    """One layer in one direction. The products of all steps' inputs are one, before the loop."""
+    """Run one layer in one direction. The products with the inputs of all steps are computed before the loop."""
     of_input, of_state = (params[2], params[3]) if len(params) == 4 else (None, None)
     gates, matrix = op.linear(x, op.matrix_transpose(params[0]), of_input), op.matrix_transpose(params[1])
     loop = Recurrence(reverse=reverse)

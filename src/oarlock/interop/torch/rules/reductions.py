@@ -26,7 +26,7 @@ Dims = int | Sequence[int] | None
 
 
 def over(x: Var, dim: Dims) -> int | tuple[int, ...] | None:
-    """The axes to reduce, as our operators take them: None for all, one number for one."""
+    """Return the axes to reduce in the format of Oarlock's operators: None for all, a number for one."""
     axes = axes_of(x, dim)
     if len(axes) == rank_of(x):
         return None if rank_of(x) != 1 else 0
@@ -88,7 +88,7 @@ def aminmax(self: Var, dim: int | None = None, keepdim: bool = False):
 
 
 def extreme(x: Var, dim: Dims, keepdim: bool, *, largest: bool) -> Var:
-    """The largest element over axes, or the smallest. Its gradient is shared by equal ones, as PyTorch's is where it gives no index."""
+    """Return the largest or smallest element over axes. Equal elements share the gradient, as in PyTorch's overloads without an index."""
     if rank_of(x) == 0:
         return x
     if x.dtype is DType.BOOL:
@@ -107,8 +107,8 @@ def min_along(self: Var, dim: int, keepdim: bool = False):
 
 
 def _along(x: Var, dim: int, keepdim: bool, *, largest: bool) -> tuple[Var, Var]:
-    """The extreme along an axis and where it stands, to which the gradient goes."""
-    refuse(rank_of(x) == 0, "the extreme of one number along an axis")
+    """Return the extreme along an axis and its position. The gradient goes to that position."""
+    refuse(rank_of(x) == 0, "a scalar has no axis")
     axis = axis_of(x, dim)
     numbers = as_dtype(x, DType.INT64) if x.dtype is DType.BOOL else x
     index = (op.argmax if largest else op.argmin)(numbers, axis=axis, keepdim=True)
@@ -186,7 +186,7 @@ def logsumexp(self: Var, dim: Dims, keepdim: bool = False):
 
 @rule("aten.linalg_vector_norm.default", "aten.norm.ScalarOpt_dim", "aten.norm.Scalar", "aten.norm.ScalarOpt_dim_dtype")
 def vector_norm(self: Var, ord: Number = 2, p: Number | None = None, dim: Dims = None, keepdim: bool = False, dtype: object = None):
-    """The norm of Frobenius and its kin. Where all is zero, the gradient is zero, as in PyTorch."""
+    """Return the vector norm of order `ord` or `p`. If all elements are zero, the gradient is zero, as in PyTorch."""
     x = as_dtype(self, dtype)
     return op.vector_norm(x, order=float(ord if p is None else p), axis=over(x, dim), keepdim=keepdim)
 
@@ -215,13 +215,13 @@ def diff(self: Var, n: int = 1, dim: int = -1, prepend: Var | None = None, appen
 
 @rule("aten.sort.default", "aten.sort.stable")
 def sort(self: Var, dim: int = -1, descending: bool = False, stable: bool | None = False):
-    refuse(rank_of(self) == 0, "one number in order")
+    refuse(rank_of(self) == 0, "a scalar has no axis")
     return tuple(op.sort(self, axis=axis_of(self, dim), descending=descending))
 
 
 @rule("aten.argsort.default", "aten.argsort.stable")
 def argsort(self: Var, dim: int = -1, descending: bool = False, stable: bool = False):
-    refuse(rank_of(self) == 0, "one number in order")
+    refuse(rank_of(self) == 0, "a scalar has no axis")
     return op.argsort(self, axis=axis_of(self, dim), descending=descending)
 
 
@@ -232,25 +232,25 @@ def msort(self: Var):
 
 @rule("aten.topk.default")
 def topk(self: Var, k: int, dim: int = -1, largest: bool = True, sorted: bool = True):
-    refuse(not isinstance(k, int), f"k is {k}, which only the run tells")
+    refuse(not isinstance(k, int), f"k is {k}, which is only known at run time")
     return op.top_k_along(self, k, axis=axis_of(self, dim), largest=largest)
 
 
 @rule("aten.kthvalue.default")
 def kthvalue(self: Var, k: int, dim: int = -1, keepdim: bool = False):
-    refuse(rank_of(self) == 0, "one number in order")
+    refuse(rank_of(self) == 0, "a scalar has no axis")
     return tuple(op.kthvalue(self, k=k, axis=axis_of(self, dim), keepdim=keepdim))
 
 
 @rule("aten.median.dim")
 def median(self: Var, dim: int = -1, keepdim: bool = False):
-    refuse(rank_of(self) == 0, "one number in order")
+    refuse(rank_of(self) == 0, "a scalar has no axis")
     return tuple(op.median(self, axis=axis_of(self, dim), keepdim=keepdim))
 
 
 @rule("aten.nanmedian.dim")
 def nanmedian(self: Var, dim: int = -1, keepdim: bool = False):
-    refuse(rank_of(self) == 0, "one number in order")
+    refuse(rank_of(self) == 0, "a scalar has no axis")
     return tuple(op.nanmedian(self, axis=axis_of(self, dim), keepdim=keepdim))
 
 
@@ -266,17 +266,17 @@ def nanmedian_of_all(self: Var):
 
 @rule("aten.mode.default")
 def mode(self: Var, dim: int = -1, keepdim: bool = False):
-    refuse(rank_of(self) == 0, "one number in order")
+    refuse(rank_of(self) == 0, "a scalar has no axis")
     return tuple(op.mode(self, axis=axis_of(self, dim), keepdim=keepdim))
 
 
 @rule("aten.cummax.default")
 def cummax(self: Var, dim: int):
-    refuse(rank_of(self) == 0, "one number in order")
+    refuse(rank_of(self) == 0, "a scalar has no axis")
     return tuple(op.cummax(self, axis=axis_of(self, dim)))
 
 
 @rule("aten.cummin.default")
 def cummin(self: Var, dim: int):
-    refuse(rank_of(self) == 0, "one number in order")
+    refuse(rank_of(self) == 0, "a scalar has no axis")
     return tuple(op.cummin(self, axis=axis_of(self, dim)))

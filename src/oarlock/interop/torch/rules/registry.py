@@ -1,11 +1,10 @@
-"""Rules by the overload of ATen that they stand for.
+"""The registry of rules, by ATen overload.
 
 @rule("aten.silu.default")
-def silu(self):                         # parameters are called as the arguments of the overload's schema
+def silu(self):                         # parameters have the names in the overload's schema
     return activation.silu(self)
 
-@rule("aten.add.Tensor", "aten.add.Scalar", promote=("self", "other"))
-def add(self, other, *, alpha=1): ...
+@rule("aten.add.Tensor", "aten.add.Scalar", promote=("self", "other")) def add(self, other, *, alpha=1): ...
 """
 
 import importlib
@@ -18,11 +17,11 @@ from functools import cache
 __all__ = ["RESULT", "Rule", "Unsupported", "find_rule", "load_rules", "rule"]
 
 RESULT = "result"
-"""A parameter of this name is given the type that the export states: a `TensorType`, or a tuple of them."""
+"""A parameter of this name receives the type of the result in the export: a `TensorType`, or a tuple of them."""
 
 
-class Unsupported(Exception):  # noqa: N818  it is no error of the program: the importer collects these, and raises one for all
-    """A case that a rule cannot write. `hint` says what to do about it, where that is known."""
+class Unsupported(Exception):  # noqa: N818  not an error of the program: the importer collects these and raises one for all
+    """A case that a rule does not support. `hint` suggests an alternative, if there is one."""
 
     def __init__(self, why: str, *, hint: str | None = None):
         super().__init__(why)
@@ -32,12 +31,12 @@ class Unsupported(Exception):  # noqa: N818  it is no error of the program: the 
 
 @dataclass(frozen=True)
 class Rule:
-    """A function from the arguments of an overload to the variables that are its results, and how its arguments are promoted.
+    """A function from the arguments of an overload to variables for its results, and the promotion of its arguments.
 
-    A tensor is given as a `Var`, a SymInt as a size - a number or a symbol - or as int64[] where only a run tells it; lists are lists of
-    these; numbers, text, bools and None are themselves, a dtype is ours. The arguments `promote` - variables, numbers, or lists of
-    variables - are cast to the dtype in which PyTorch computes on them; with `to_float`, integers become floats, as for `sin`. A variable
-    on its own keeps its shape. A rule returns a variable, or a tuple with one for each result, None for what it does not give.
+    Tensors are passed as `Var`; a SymInt as a size (a number or a symbol), or as int64[] if it is only known at run time; lists as lists of
+    these; numbers, strings, bools and None unchanged; dtypes as Oarlock's. The arguments in `promote` (variables, numbers or lists of
+    variables) are cast to PyTorch's common dtype; with `to_float`, integers become floats, as for `sin`. Shapes are not broadcast. A rule
+    returns a variable, or a tuple with one per result, with None for results that it does not compute.
     """
 
     function: Callable[..., object]
@@ -54,9 +53,9 @@ _RULES: dict[str, Rule] = {}
 
 
 def rule(*overloads: str, promote: Sequence[str] = (), to_float: bool = False) -> Callable:
-    """Declare the function below to be the rule of `overloads`, such as "aten.silu.default".
+    """Register the decorated function as the rule of `overloads`, such as "aten.silu.default".
 
-    Arguments of the schema that it does not take must have their defaults; devices, layouts and memory formats may be anything.
+    Schema arguments that the function does not take must have their defaults; devices, layouts and memory formats may have any value.
     """
 
     def declare(function: Callable[..., object]) -> Callable[..., object]:
@@ -71,7 +70,7 @@ def rule(*overloads: str, promote: Sequence[str] = (), to_float: bool = False) -
 
 @cache
 def load_rules() -> dict[str, Rule]:
-    """All rules: the files of this folder are imported."""
+    """Import all files of this folder and return their rules."""
     package = __package__ or ""
     for found in pkgutil.iter_modules(importlib.import_module(package).__path__):
         importlib.import_module(f"{package}.{found.name}")
@@ -79,5 +78,5 @@ def load_rules() -> dict[str, Rule]:
 
 
 def find_rule(overload: str) -> Rule | None:
-    """The rule of an overload; None where there is none."""
+    """Return the rule of an overload, or None."""
     return load_rules().get(overload)

@@ -1,4 +1,4 @@
-"""Signals, images and volumes resized: to a size, or by a factor for each axis, which is then where a pixel stands, too."""
+"""Resize signals, images and volumes, to a size or by factors. A factor also determines the positions of the pixels."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -25,14 +25,14 @@ def _resized(x: Var, output_size: Sequence[Size] | None, scales: Scales, mode: s
 
 
 def _fits(sizes: Sequence[Size], wanted: Sequence[Size] | None, factors: Sequence[float]) -> bool:
-    """Whether factors give the size that is wanted, if one is."""
+    """Return whether the factors give the requested size, if there is one."""
     if not wanted:
         return True
     return all(isinstance(s, int) and math.floor(s * factor) == w for s, w, factor in zip(sizes, wanted, factors, strict=True))
 
 
 def _declare(name: str, axes: int, mode: str) -> None:
-    """The rules of one way to resize: by one list of factors, or by a factor for each axis."""
+    """Register the rules of one interpolation mode: factors in a list, or one factor per axis."""
 
     def by_list(input: Var, output_size: Sequence[Size] | None, scale_factors: Sequence[float] | None, align_corners: bool = False) -> Var:
         return _resized(input, output_size, scale_factors or (), mode, align_corners)
@@ -61,15 +61,15 @@ for _axes, _name in enumerate(("upsample_linear1d", "upsample_bilinear2d", "upsa
 _declare("upsample_bicubic2d", 2, "cubic")
 
 
-# Against aliasing: each pixel is a mean over as many as it stands for, alike in each row and in each column, so a product with a matrix.
+# Antialiasing averages each pixel over a window. The weights are the same in all rows and in all columns, so it is a matrix product.
 
 
 def _averaged(resize: Callable[..., torch.Tensor], x: Var, size: Sequence[Size], align_corners: bool, scales: Scales) -> Var:
-    height, width = numbers(shape_of(x)[2:], "the size of an image that is resized against aliasing")
+    height, width = numbers(shape_of(x)[2:], "the size of an image to resize with antialiasing")
     rows, columns = numbers(size, "the size of a resized image")
 
     def matrix(before: int, after: int, scale: float | None) -> torch.Tensor:
-        """The matrix of a resizing: its result for rows that are 1 at one place."""
+        """Return the matrix of a resizing: its results for unit vectors."""
         rows = torch.eye(before, dtype=torch.float64).reshape(1, before, 1, before)
         return resize(rows, [1, after], align_corners, None, scale).reshape(before, after)
 
@@ -91,7 +91,7 @@ def _declare_averaged(name: str) -> None:
     def by_list(input: Var, output_size: Sequence[Size] | None, align_corners: bool, scale_factors: Sequence[float] | None) -> Var:
         scales = list(scale_factors or (None, None))
         if output_size is None:
-            sizes = numbers(shape_of(input)[2:], "the size of an image that is resized against aliasing")
+            sizes = numbers(shape_of(input)[2:], "the size of an image to resize with antialiasing")
             output_size = [math.floor(item * factor) for item, factor in zip(sizes, scale_factors or (), strict=True)]
         return _averaged(resize, input, output_size, align_corners, scales)
 

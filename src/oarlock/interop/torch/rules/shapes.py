@@ -1,4 +1,4 @@
-"""The same elements in other shapes and orders: views, permutations, parts, joins, repetitions."""
+"""Views, permutations, slices, joins and repetitions of elements."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -30,7 +30,7 @@ from oarlock.registry.signature import TensorType
 
 @rule("aten.view.default", "aten._unsafe_view.default", "aten.view_copy.default", "aten.reshape.default")
 def view(self: Var, result: TensorType, size: Sequence[Size | Var] = (), shape: Sequence[Size | Var] = ()):
-    """Where sizes are computed, or one is -1, the result tells them; -1 stays where the export has fixed the size of a part."""
+    """Reshape. Computed sizes and -1 are taken from the result, except if the export has fixed the size of a slice."""
     given = size or shape
     known = result.shape is not None and "?" not in result.shape
     fixed = known and -1 in given and not is_same(product(result.shape), product(shape_of(self)))  # type: ignore[arg-type]
@@ -57,7 +57,7 @@ def unflatten(self: Var, dim: int, sizes: Sequence[Size | Var]):
     whole = list(sizes)
     if -1 in whole:
         known = size.product(item for item in whole if item != -1)  # type: ignore[arg-type]
-        refuse(not isinstance(known, int), f"a size beside -1 is {known}")
+        refuse(not isinstance(known, int), f"the sizes other than -1 are not constant: {known}")
         whole[whole.index(-1)] = size.floor_divide(shape[axis], known)  # type: ignore[arg-type]
     return reshaped(self, [*shape[:axis], *whole, *shape[axis + 1 :]])
 
@@ -161,7 +161,7 @@ def movedim(self: Var, source: int | Sequence[int], destination: int | Sequence[
 @rule("aten.cat.default", "aten.concat.default", "aten.concatenate.default", promote=("tensors",))
 def cat(tensors: Sequence[Var], dim: int = 0):
     rank = max(rank_of(x) for x in tensors)
-    kept = [x for x in tensors if rank_of(x) == rank]  # PyTorch passes over an empty row, of whatever rank the others are
+    kept = [x for x in tensors if rank_of(x) == rank]  # PyTorch ignores empty vectors, whatever the rank of the others
     return kept[0] if len(kept) == 1 else op.concat(kept, axis=axis_of(kept[0], dim))
 
 
@@ -204,7 +204,7 @@ def unbind(self: Var, dim: int = 0):
 
 @rule("aten.slice.Tensor", "aten.slice_copy.Tensor")
 def slice(self: Var, dim: int = 0, start: Size | Var | None = None, end: Size | Var | None = None, step: int = 1):
-    """Bounds beyond the axis are clipped; of symbols among them, the run refuses those beyond it."""
+    """Slice an axis. Constant bounds are clipped to it; with symbolic bounds, the run raises if they are out of range."""
     axis = axis_of(self, dim)
     whole = shape_of(self)[axis]
     first, last = 0 if start is None else start, whole if end is None or (isinstance(end, int) and end == _FAR) else end
@@ -216,11 +216,11 @@ def slice(self: Var, dim: int = 0, start: Size | Var | None = None, end: Size | 
 
 
 _FAR = 2**63 - 1
-"""The end of a slice that has none."""
+"""The end of a slice without an end."""
 
 
 def _between(x: Var, axis: int, start: Size, end: Size, step: int) -> Var:
-    """A slice with a symbol among its bounds, which the run refuses unless they are within the axis."""
+    """Slice an axis with symbolic bounds. The run raises if they are out of range."""
     whole = shape_of(x)[axis]
     every: dict[str, Any] = {} if step == 1 else {"step": step}
     first, last = _bound(whole, start), _bound(whole, end)
@@ -238,7 +238,7 @@ def _between(x: Var, axis: int, start: Size, end: Size, step: int) -> Var:
 
 
 def _bound(whole: Size, bound: Size) -> Size:
-    """A bound of a slice, counted from the front; one beyond the end is the end."""
+    """Return a bound of a slice counted from the front, and at most the size of the axis."""
     if isinstance(bound, int) and bound < 0:
         return size.maximum(size.add(whole, bound), 0)
     if (isinstance(bound, int) and bound >= 2**62) or size.is_at_least(bound, whole):
@@ -247,7 +247,7 @@ def _bound(whole: Size, bound: Size) -> Size:
 
 
 def _taken(x: Var, axis: int, start: Size | Var, end: Size | Var, step: int) -> Var:
-    """A slice whose bounds only the run tells: rows by their numbers, from the end where they are negative, and clipped to the axis."""
+    """Slice an axis with bounds known only at run time: gather rows. Negative bounds count from the end; bounds are clipped."""
     whole = reshaped(as_variable(shape_of(x)[axis]), [1])
     bounds = [reshaped(as_variable(bound), [1]) for bound in (start, end)]
     from_front = (op.where(op.less(bound, 0), op.add(bound, whole), bound) for bound in bounds)
@@ -267,7 +267,7 @@ def narrow(self: Var, dim: int, start: Size, length: Size):
 
 @rule("aten.split.Tensor", "aten.split_copy.Tensor")
 def split(self: Var, result: tuple[TensorType, ...], split_size: Size, dim: int = 0):
-    """Parts of a symbol are as many as the export says; the last of them may be smaller, or empty."""
+    """Split into parts of equal size. With symbolic sizes, the export determines their number; the last one may be smaller or empty."""
     axis = axis_of(self, dim)
     whole, part = shape_of(self)[axis], split_size
     if not isinstance(whole, int) or not isinstance(part, int):
@@ -275,7 +275,7 @@ def split(self: Var, result: tuple[TensorType, ...], split_size: Size, dim: int 
         if count is not None:
             return tuple(op.split(self, sections=count, axis=axis))
         starts = [size.minimum(size.multiply(part, number), whole) for number in range(len(result) + 1)]
-        refuse(not is_same(starts[-1], whole), f"{len(result)} parts of {part} of the size {whole}")
+        refuse(not is_same(starts[-1], whole), f"cannot split the size {whole} into {len(result)} parts of {part}")
         lengths = [size.add(end, size.multiply(start, -1)) for start, end in pairwise(starts)]
         like = telling([*starts, *lengths], self)
         return tuple(
@@ -295,7 +295,7 @@ def chunk(self: Var, chunks: int, dim: int = 0):
     whole = shape_of(self)[axis]
     if not isinstance(whole, int):
         part = size.floor_divide(whole, chunks)
-        refuse(size.multiply(part, chunks) != whole, f"{chunks} parts of the size {whole}")
+        refuse(size.multiply(part, chunks) != whole, f"cannot split the size {whole} into {chunks} equal parts")
         return tuple(op.split(self, sections=chunks, axis=axis))
     part = max(-(-whole // chunks), 1)
     return parts_of(self, axis, [min(part, whole - start) for start in range(0, whole, part)] or [0])
@@ -304,12 +304,12 @@ def chunk(self: Var, chunks: int, dim: int = 0):
 @rule("aten.tensor_split.sections")
 def tensor_split(self: Var, sections: int, dim: int = 0):
     axis = axis_of(self, dim)
-    (whole,) = numbers([shape_of(self)[axis]], "a size that is split")
+    (whole,) = numbers([shape_of(self)[axis]], "the size to split")
     return parts_of(self, axis, [whole // sections + (number < whole % sections) for number in range(sections)])
 
 
 def parts_of(x: Var, axis: int, lengths: Sequence[Size]) -> tuple[Var, ...]:
-    """`x` cut along an axis into parts of given lengths."""
+    """Split `x` along an axis into parts of the given lengths."""
     if len(lengths) == 1:
         return (x,)
     if all(length == lengths[0] for length in lengths):
@@ -369,7 +369,7 @@ def repeat(self: Var, repeats: Sequence[Size] = (), dims: Sequence[Size] = ()):
 @rule("aten.repeat_interleave.self_int")
 def repeat_interleave(self: Var, repeats: Size, dim: int | None = None, output_size: Size | None = None):
     x = self if dim is not None else reshaped(self, [size.product(shape_of(self))])
-    (times,) = numbers([repeats], "how often rows are repeated")
+    (times,) = numbers([repeats], "the number of repetitions")
     return op.repeat_interleave(x, repeats=times, axis=axis_of(x, dim or 0))
 
 
