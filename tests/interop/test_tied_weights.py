@@ -137,7 +137,7 @@ def test_tensors_of_one_variable_that_differ_are_refused_and_nothing_is_changed(
         ol.load_weights(model, tmp_path / "w.safetensors")
     assert caught.value.message == '"table.weight" and "head.weight" are one variable, "table.weight", and their tensors differ'
     assert caught.value.given == ('"table.weight" in "w.safetensors"', '"head.weight" in "w.safetensors"')
-    assert caught.value.hint == 'names={"head.weight": None} leaves "head.weight" out, with strict=False'
+    assert caught.value.hint == 'use names={"head.weight": None} with strict=False to skip "head.weight"'
     assert torch.equal(model.scope["table.weight"], before)
     assert ol.load_weights(model, tmp_path / "w.safetensors", names={"head.weight": None}, strict=False).unexpected == ("head.weight",)
     assert torch.equal(model.scope["table.weight"], torch.ones(5, 3))
@@ -155,7 +155,7 @@ def test_another_shape_or_dtype_under_the_other_name_is_refused_as_under_the_fir
 
 def test_without_any_of_its_names_a_variable_is_missing(tmp_path):
     safetensors.torch.save_file({"other": torch.ones(5, 3)}, tmp_path / "w.safetensors")
-    with pytest.raises(ol.UndefinedVarError, match="1 of 1 variables have no tensor, and 1 tensor of 1 is wanted by no variable"):
+    with pytest.raises(ol.UndefinedVarError, match="1 of 1 variables have no tensor, and 1 tensor of 1 is not used by any variable"):
         ol.load_weights(imported(Tied), tmp_path / "w.safetensors")
 
 

@@ -260,13 +260,13 @@ def test_all_that_is_missing_and_unexpected_is_in_one_message(tmp_path):
     held = {"first.weight": held["first.w"], "first.bias": held["first.b"], "second.w": held["second.w"], "lm_head": torch.ones(2)}
     safetensors.torch.save_file(held, tmp_path / "weights.safetensors")
     error = refused(ol.UndefinedVarError, two_layers(), tmp_path / "weights.safetensors")
-    assert error.message == '"weights.safetensors": 3 of 4 variables have no tensor, and 3 tensors of 4 are wanted by no variable'
+    assert error.message == '"weights.safetensors": 3 of 4 variables have no tensor, and 3 tensors of 4 are not used by any variable'
     assert error.given == (
-        'missing    "first.w" for "first.w" float32[3, 4], near "first.weight"',
-        'missing    "first.b" for "first.b" float32[4], near "first.bias"',
+        'missing    "first.w" for "first.w" float32[3, 4], similar to "first.weight"',
+        'missing    "first.b" for "first.b" float32[4], similar to "first.bias"',
         'missing    "second.b" for "second.b" float32[2]',
-        'unexpected "first.bias" float32[4], near "first.b"',
-        'unexpected "first.weight" float32[3, 4], near "first.w"',
+        'unexpected "first.bias" float32[4], similar to "first.b"',
+        'unexpected "first.weight" float32[3, 4], similar to "first.w"',
         'unexpected "lm_head" float32[2]',
     )
     assert error.hint.startswith("names={")
@@ -279,7 +279,7 @@ def test_all_that_is_missing_and_unexpected_is_in_one_message(tmp_path):
 def test_many_names_are_counted(tmp_path):
     safetensors.torch.save_file({**tensors(), **{f"more.{number}": torch.ones(1) for number in range(20)}}, tmp_path / "a.safetensors")
     error = refused(ol.UndefinedVarError, two_layers(), tmp_path / "a.safetensors")
-    assert error.message == '"a.safetensors": 20 tensors of 24 are wanted by no variable'
+    assert error.message == '"a.safetensors": 20 tensors of 24 are not used by any variable'
     assert error.given[-1] == "and 8 more are unexpected"
 
 
@@ -289,12 +289,12 @@ def test_shapes_are_refused_with_tensor_shape_and_file(tmp_path):
     scope = ol.init(two_layers(), ol.Scope())
     before = {name: scope[name].clone() for name in OURS}
     error = refused(ol.ShapeError, scope, tmp_path / "a.safetensors")
-    assert error.message == "2 tensors of 4 are of another shape than the variable"
+    assert error.message == "the shape of 2 tensors of 4 differs from the variable's"
     assert error.given == (
-        '"first.w" is float32[3, 4], and "first.w" in "a.safetensors" is float32[4, 3]',
-        '"second.b" is float32[2], and "second.b" in "a.safetensors" is float32[2, 2]',
+        '"first.w" is float32[3, 4], but "first.w" in "a.safetensors" is float32[4, 3]',
+        '"second.b" is float32[2], but "second.b" in "a.safetensors" is float32[2, 2]',
     )
-    assert error.hint == "transpose=['first.w']: a layer of PyTorch keeps [n, k] where linear reads [k, n]"
+    assert error.hint == "use transpose=['first.w']: PyTorch layers store [n, k], and linear reads [k, n]"
     assert same(scope, before)
 
 
@@ -302,8 +302,8 @@ def test_dtypes_are_refused_with_tensor_dtype_and_file(tmp_path):
     held = tensors() | {"first.w": torch.ones(3, 4, dtype=torch.float16)}
     safetensors.torch.save_file(held, tmp_path / "a.safetensors")
     error = refused(ol.DTypeError, two_layers(), tmp_path / "a.safetensors")
-    assert error.given == ('"first.w" is float32[3, 4], and "first.w" in "a.safetensors" is float16[3, 4]',)
-    assert error.hint == "cast=True rounds floats to the declared float"
+    assert error.given == ('"first.w" is float32[3, 4], but "first.w" in "a.safetensors" is float16[3, 4]',)
+    assert error.hint == "use cast=True to round floats to the declared dtype"
     safetensors.torch.save_file(tensors() | {"first.w": torch.ones(3, 4, dtype=torch.int32)}, tmp_path / "a.safetensors")
     assert refused(ol.DTypeError, two_layers(), tmp_path / "a.safetensors", cast=True).hint is None
 
@@ -311,7 +311,7 @@ def test_dtypes_are_refused_with_tensor_dtype_and_file(tmp_path):
 def test_a_name_that_would_change_nothing_is_refused(file):
     for how in ({"names": {"frist.w": "first.w"}}, {"transpose": ["frist.w"]}, {"transpose": "frist.w"}):
         error = refused(ol.UndefinedVarError, two_layers(), file, **how)
-        assert error.message == f"'frist.w' is in {next(iter(how))}, and no variable that is to be loaded is called so"
+        assert error.message == f"{next(iter(how))} has 'frist.w', but there is no such variable to load"
         assert error.hint == 'did you mean "first.w"?'
 
 
@@ -319,10 +319,10 @@ def test_a_name_that_would_change_nothing_is_refused(file):
     ("how", "message"),
     [
         ({"names": {"first.w": 3}}, 'names gives 3 for "first.w"'),
-        ({"names": {"first.w": ("first.w", (0, 2))}}, 'names turns "first.w" by (0, 2), which are not the 2 axes of it'),
+        ({"names": {"first.w": ("first.w", (0, 2))}}, 'names permutes "first.w" by (0, 2), which is not a permutation of its 2 axes'),
         (
             {"names": {"first.w": ("first.w", (1, 0))}, "transpose": ["first.w"]},
-            '"first.w" is turned by names and by transpose: one of them says how',
+            'both names and transpose permute "first.w": use only one of them',
         ),
     ],
 )
@@ -331,13 +331,13 @@ def test_names_that_say_nothing_are_refused(file, how, message):
 
 
 def test_what_is_no_target_is_refused(file):
-    assert refused(ol.ArgumentError, {}, file).message == "weights are loaded into a model, a scope or a program, not into a dict"
-    assert refused(ol.ArgumentError, ol.Scope(), file).message == "the scope holds no tensors, so nothing says which weights are wanted"
+    assert refused(ol.ArgumentError, {}, file).message == "load_weights takes a model, a scope or a program, not dict"
+    assert refused(ol.ArgumentError, ol.Scope(), file).message == "the scope has no tensors, so the variables to load are unknown"
 
 
 def test_more_bytes_than_are_allowed_are_refused(file):
     error = refused(ol.LimitError, two_layers(), file, limits=ol.Limits(parameter_bytes=100))
-    assert error.message == '"weights.safetensors": 104 bytes of weights, where 100 are allowed'
+    assert error.message == '"weights.safetensors": 104 bytes of weights exceed the limit of 100'
     error = refused(ol.LimitError, two_layers(), file, limits=ol.Limits(tensor_bytes=40))
     assert error.message == '"weights.safetensors", tensor "first.w": 48 tensor bytes, where 40 are allowed'
 
@@ -460,7 +460,7 @@ def test_a_dtype_that_no_program_holds_stops_only_who_asks_for_it(tmp_path):
     safetensors.torch.save_file(held, tmp_path / "a.safetensors")
     assert ol.load_weights(two_layers(), tmp_path / "a.safetensors", strict=False).unexpected == ("eight",)
     error = refused(ol.DTypeError, two_layers(), tmp_path / "a.safetensors", names={"second.b": "eight"}, strict=False, cast=True)
-    assert error.given == ('"second.b" is float32[2], and "eight" in "a.safetensors" is F8_E4M3[2]',)
+    assert error.given == ('"second.b" is float32[2], but "eight" in "a.safetensors" is F8_E4M3[2]',)
 
 
 def test_truth_values_are_0_and_1(tmp_path):

@@ -21,25 +21,25 @@ def test_every_op_that_onnx_has_no_words_for_is_told_with_its_line():
     with pytest.raises(ol.ProgramError) as refusal:
         ol.to_onnx(program, io.BytesIO(), opset=17, training=True)
     lines = str(refusal.value).splitlines()
-    assert lines[0] == "2 ops are not to be said in ONNX, opset 17"
+    assert lines[0] == "2 ops cannot be expressed in ONNX opset 17"
     told = [line.split(", at ")[0].strip() for line in lines[1:-1]]
     assert "grid_sample_dx of add_0@GRAD: ONNX has no operator for the gradients of GridSample" in told
-    assert "bitwise_and of bitwise_and_0: BitwiseAnd needs opset 18, and this is opset 17" in told
+    assert "bitwise_and of bitwise_and_0: BitwiseAnd requires opset 18, not 17" in told
     assert all("test_onnx_export_messages.py:" in line for line in lines[1:-1])
-    assert lines[-1].startswith("  Try: prune the program to what can be exported, or write it with other operators;")
+    assert lines[-1].startswith("  Try: prune the program to targets that can be exported, or use other operators;")
 
 
 def test_what_cannot_be_exported_is_told():
     with ol.Program() as program:
         y = ol.layer.fc(ol.layer.data("x", shape=[3]), 2)
     for arguments, message in (
-        ((y, io.BytesIO(), None, 16), "opset is 17 to 23, not 16"),
-        ((program, io.BytesIO(), None, 18), "the program has no targets, so nothing says what to export"),
+        ((y, io.BytesIO(), None, 16), "opset must be 17 to 23, not 16"),
+        ((program, io.BytesIO(), None, 18), "the program has no targets to export"),
         (("text", io.BytesIO(), None, 18), "to_onnx takes a model, a program or variables, not str 'text'"),
         ((y, io.BytesIO(), 3, 18), "parameters must be a scope, the result of ol.train, or a dict of arrays, not int"),
     ):
         with pytest.raises(ol.OarlockError) as refusal:
             ol.to_onnx(*arguments[:3], opset=arguments[3])
         assert refusal.value.message == message
-    with pytest.raises(ol.ProgramError, match="the program updates nothing, so it has no training step"):
+    with pytest.raises(ol.ProgramError, match="the program has no updates, so it has no training step"):
         ol.to_onnx(y, io.BytesIO(), training=True)

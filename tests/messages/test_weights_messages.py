@@ -14,11 +14,11 @@ def test_names_that_differ(require):
         SCRIPT + 'save_file({"head.weight": torch.ones(2, 3), "head.b": torch.ones(2)}, "a.safetensors")\n'
         'ol.load_weights(program, "a.safetensors")\n',
         """
-        oarlock.UndefinedVarError: "a.safetensors": 1 of 2 variables have no tensor, and 1 tensor of 2 is wanted by no variable
+        oarlock.UndefinedVarError: "a.safetensors": 1 of 2 variables have no tensor, and 1 tensor of 2 is not used by any variable
           model.py:7      ol.load_weights(program, "a.safetensors")
-              missing    "head.w" for "head.w" float32[3, 2], near "head.weight"
-              unexpected "head.weight" float32[2, 3], near "head.w"
-          Try: names={"variable": "tensor"} or names=function says what is called otherwise; strict=False loads what there is    (oarlock explain UndefinedVarError)
+              missing    "head.w" for "head.w" float32[3, 2], similar to "head.weight"
+              unexpected "head.weight" float32[2, 3], similar to "head.w"
+          Try: map different names with names={"variable": "tensor"} or names=function; load the rest with strict=False    (oarlock explain UndefinedVarError)
         """,  # noqa: E501
     )
 
@@ -28,9 +28,9 @@ def test_a_matrix_that_is_the_other_way_round(require):
         SCRIPT + 'save_file({"head.weight": torch.ones(2, 3), "head.b": torch.ones(2)}, "a.safetensors")\n'
         'ol.load_weights(program, "a.safetensors", names={"head.w": "head.weight"})\n',
         """
-        oarlock.ShapeError: 1 tensor of 2 is of another shape than the variable
+        oarlock.ShapeError: the shape of 1 tensor of 2 differs from the variable's
           model.py:7      ol.load_weights(program, "a.safetensors", names={"head.w": "head.weight"})
-              "head.w" is float32[3, 2], and "head.weight" in "a.safetensors" is float32[2, 3]
-          Try: transpose=['head.w']: a layer of PyTorch keeps [n, k] where linear reads [k, n]    (oarlock explain ShapeError)
+              "head.w" is float32[3, 2], but "head.weight" in "a.safetensors" is float32[2, 3]
+          Try: use transpose=['head.w']: PyTorch layers store [n, k], and linear reads [k, n]    (oarlock explain ShapeError)
         """,
     )

@@ -252,7 +252,7 @@ def test_a_loop_over_segments_has_no_gradient():
 
 def test_a_loop_over_segments_is_not_exported():
     copy = cut(*cell())
-    with pytest.raises(ol.OarlockError, match="a loop over segments of sequences, which a pass has written"):
+    with pytest.raises(ol.OarlockError, match="a loop over segments of sequences, created by a pass"):
         ol.to_onnx(copy, io.BytesIO(), ol.init(copy, ol.Scope()))
 
 

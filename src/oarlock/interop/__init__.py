@@ -1,1 +1,1 @@
-"""Models and weights of others: what other formats hold, brought in and sent out."""
+"""Import and export of models and weights in other formats."""

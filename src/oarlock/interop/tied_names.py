@@ -1,4 +1,4 @@
-"""Tied names: what a module calls a tensor besides the name of its variable, as a program keeps it in `@ALIASES`."""
+"""Tied names: other names that a module has for a variable, stored by programs in `@ALIASES`."""
 
 import json
 
@@ -11,9 +11,9 @@ __all__ = ["find_tied_names"]
 
 
 def find_tied_names(program: Program | None, scope: Scope) -> dict[str, str]:
-    """Other names of variables, and the variables, as the scope holds them or the program declares them; none where neither does.
+    """Return other names of variables, mapped to the variables. They are read from the scope or, failing that, the program.
 
-    Raises FormatError for a table that is none.
+    Raises FormatError for an invalid table.
     """
     if (found := scope.find_var(ALIASES)) is not None and found.is_set:
         try:
@@ -30,5 +30,5 @@ def find_tied_names(program: Program | None, scope: Scope) -> dict[str, str]:
     except (TypeError, ValueError, RecursionError):
         read = None
     if not isinstance(read, dict) or not all(isinstance(item, str) for item in read.values()):
-        raise FormatError(f"{ALIASES} does not say what parameters are called besides")
+        raise FormatError(f"{ALIASES} is not a valid table of tied names")
     return read

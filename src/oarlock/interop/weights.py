@@ -1,4 +1,4 @@
-"""Weights from safetensors files, by their own names, into the variables of a program."""
+"""`load_weights`: load safetensors files into the variables of a program, by tensor name."""
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ from oarlock.tensor.dtype import from_torch, to_torch
 __all__ = ["LoadedWeights", "Source", "load_weights"]
 
 Source = str | tuple[str, Sequence[int]] | None
-"""Where a variable comes from: the name of a tensor; that, and its axes in their new order; or None for nowhere."""
+"""The source of a variable: a tensor's name; its name and a permutation of its axes; or None to keep the variable."""
 
 _LISTED = 12  # names of each kind in a message
 
@@ -45,7 +45,7 @@ class _Wanted(NamedTuple):
 
 
 class _Taken(NamedTuple):
-    """The tensor that a variable is given, and its axes in their new order, None where they stay."""
+    """The tensor for a variable, and the permutation of its axes, or None."""
 
     name: str
     axes: tuple[int, ...] | None
@@ -56,10 +56,10 @@ class _Taken(NamedTuple):
 
 @dataclass(frozen=True)
 class LoadedWeights:
-    """The result of `load_weights`: the `scope` that holds the values now, and the names of the variables that were `loaded`.
+    """The result of `load_weights`: the `scope` with the values, and the names of the `loaded` variables.
 
-    `missing` are the variables that no tensor was found for, and `unexpected` the tensors that no variable was given; both are empty
-    unless `strict` was False.
+    `missing` lists the variables without a tensor, and `unexpected` the tensors without a variable; both are empty unless `strict` is
+    False.
     """
 
     scope: Scope
@@ -80,32 +80,31 @@ def load_weights(
     limits: Limits | None = None,
     untrusted: bool = False,
 ) -> LoadedWeights:
-    """Fill variables with the tensors of a safetensors file, or of a folder of Hugging Face, sharded or not.
+    """Load a safetensors file, or a Hugging Face folder, sharded or not, into variables.
 
-        ol.load_weights(model, "model.safetensors")               what ol.load_model, ol.train or ol.from_torch returned
+        ol.load_weights(model, "model.safetensors")               a result of ol.load_model, ol.train or ol.from_torch
         ol.load_weights(scope, "bert/", names=lambda name: f"bert.{name}")
-        scope = ol.load_weights(program, "gpt2/").scope           a scope of its own, in which nothing else was drawn
+        scope = ol.load_weights(program, "gpt2/").scope           a new scope, without initializing the loaded variables first
 
-    `target` says what is wanted: the parameters of a program and what its layers keep, such as running statistics, but nothing of an
-    optimizer; of a scope, the tensors in it. Only these are read. `path` is a safetensors file, a `.safetensors.index.json`, or a folder
-    that has one. No other format is read, and no pickle ever.
+    `target` determines the variables: the parameters of a program and persistent values such as running statistics, but no optimizer state;
+    for a scope, its tensors. Only these are read. `path` is a safetensors file, a `.safetensors.index.json`, or a folder that contains one.
+    No other format is read, and never a pickle.
 
-    `names` says what a variable is called in the files: a function of its name, or a dict for those whose names differ. Several
-    variables may be given one tensor; None leaves a variable as it is. A `linear` of ours reads `w: [k, n]`, and a layer of PyTorch keeps
-    it as [n, k]: variables in `transpose`, or for which it is true as a function, are given the tensor with its axes in reverse.
-    `names={"w": ("weight", (1, 0))}` says the same of one, and of more axes in what order they come. Nothing is turned unasked: of a
-    square matrix no shape tells that it is.
+    `names` maps variables to tensors: a function of the variable's name, or a dict for those whose names differ. Several variables may load
+    one tensor; None keeps a variable's value. `linear` stores `w: [k, n]`, while PyTorch layers store [n, k]: `transpose` lists the
+    variables to load with reversed axes, or is a predicate of the name. `names={"w": ("weight", (1, 0))}` does the same for one variable,
+    with any permutation. Tensors are never transposed implicitly, as the shape of a square matrix does not show its orientation.
 
-    A variable of a module that `ol.from_torch` brought in may have several names there, as tied weights do. The tensor of any of them is
-    enough; where the files have several, these are equal.
+    A variable imported by `ol.from_torch` may have several tied names. A tensor for any of them is enough; if the files have several, they
+    must be equal.
 
-    With `strict`, every wanted variable has its tensor and every tensor its variable. Dtypes are equal, or with `cast` floats are rounded
-    to the declared float; a number that would become infinite is refused.
-    With `untrusted`, no file may be a link. `limits` are those of `ol.load_model`.
+    With `strict`, each variable must have a tensor and each tensor a variable. Dtypes must be equal; with `cast`, floats are rounded to the
+    declared float dtype, and numbers that would overflow to infinity are rejected. With `untrusted`, symbolic links are rejected. `limits`
+    are those of `ol.load_model`.
 
-    Everything is checked by the headers, then read, and only then is a value replaced. Raises UndefinedVarError for what is missing or
-    unexpected, all of it in one message; ShapeError or DTypeError, likewise; ArgumentError for tensors of one variable that differ;
-    FormatError, LimitError, MissingFileError or ReadError.
+    All headers are checked and all tensors read before any value is replaced. Raises UndefinedVarError with all missing and unexpected
+    names; ShapeError or DTypeError with all mismatches; ArgumentError if tensors of tied names differ; FormatError, LimitError,
+    MissingFileError or ReadError.
     """
     program, scope = _program_and_scope(target)
     transpose = (transpose,) if isinstance(transpose, str) else transpose
@@ -139,7 +138,7 @@ def load_weights(
 def _joined(
     values: dict[str, torch.Tensor], taken: Mapping[str, _Taken], tied: Mapping[str, str], files: WeightFiles
 ) -> dict[str, torch.Tensor]:
-    """The value of each variable, of that of any of its names. Raises ArgumentError where the values of two of them differ."""
+    """Merge the values of tied names. Raises ArgumentError if they differ."""
     found = {name: value for name, value in values.items() if name not in tied}
     by = {name: name for name in found}
     for other in (name for name in values if name in tied):
@@ -149,10 +148,10 @@ def _joined(
         elif not _same_bits(found[name], values[other]):
             several = [f'"{taken[key].name}" in "{files.file_of[taken[key].name]}"' for key in (by[name], other)]
             raise ArgumentError(
-                f'"{taken[by[name]].name}" and "{taken[other].name}" are one variable, "{name}", and their tensors differ',
+                f'"{taken[by[name]].name}" and "{taken[other].name}" are tied to one variable, "{name}", but their tensors differ',
                 location=here(),
                 given=several,
-                hint=f'names={{"{other}": None}} leaves "{taken[other].name}" out, with strict=False',
+                hint=f'use names={{"{other}": None}} with strict=False to skip "{taken[other].name}"',
             )
     return found
 
@@ -163,7 +162,7 @@ def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _program_and_scope(target: object) -> tuple[Program | None, Scope]:
-    """The program that declares what is wanted, None where a scope does; and the scope to fill."""
+    """Return the program that declares the variables, or None if a scope does, and the scope to fill."""
     if isinstance(target, Program):
         return target, Scope()
     if isinstance(target, Scope):
@@ -171,7 +170,7 @@ def _program_and_scope(target: object) -> tuple[Program | None, Scope]:
     program = getattr(target, "program", None)
     scope = next((found for name in ("scope", "parameters") if isinstance(found := getattr(target, name, None), Scope)), None)
     if not isinstance(program, Program) or scope is None:
-        raise ArgumentError(f"weights are loaded into a model, a scope or a program, not into a {type(target).__name__}", location=here())
+        raise ArgumentError(f"load_weights takes a model, a scope or a program, not {type(target).__name__}", location=here())
     return program, scope
 
 
@@ -190,9 +189,9 @@ def _held_in(scope: Scope) -> dict[str, _Wanted]:
             wanted[name] = _Wanted(dtype, tuple(value.shape))
     if not wanted:
         raise ArgumentError(
-            "the scope holds no tensors, so nothing says which weights are wanted",
+            "the scope has no tensors, so the variables to load are unknown",
             location=here(),
-            hint="ol.load_weights(program, path).scope, or ol.init(program, scope) before",
+            hint="use ol.load_weights(program, path).scope, or call ol.init(program, scope) first",
         )
     return wanted
 
@@ -203,35 +202,37 @@ def _taken_by(
     names: Mapping[str, Source] | Callable[[str], Source] | None,
     transpose: Collection[str] | Callable[[str], bool],
 ) -> _Taken | None:
-    """The tensor for the variable `name`; None where it is to stay as it is. Raises ArgumentError."""
+    """Return the tensor for the variable `name`; None to keep its value. Raises ArgumentError."""
     source: Source = name if names is None else names(name) if callable(names) else names.get(name, name)
     turned = transpose(name) if callable(transpose) else name in transpose
     axes: Sequence[int] | None = tuple(reversed(range(len(wanted.shape)))) if turned else None
     if isinstance(source, tuple) and len(source) == 2:
         if turned:
-            raise ArgumentError(f'"{name}" is turned by names and by transpose: one of them says how', location=here())
+            raise ArgumentError(f'both names and transpose permute "{name}": use only one of them', location=here())
         source, axes = source
         if sorted(axes) != list(range(len(wanted.shape))):
-            raise ArgumentError(f'names turns "{name}" by {axes!r:.60}, which are not the {len(wanted.shape)} axes of it', location=here())
+            raise ArgumentError(
+                f'names permutes "{name}" by {axes!r:.60}, which is not a permutation of its {len(wanted.shape)} axes', location=here()
+            )
     if source is None:
         return None
     if not isinstance(source, str):
         raise ArgumentError(
             f'names gives {source!r:.60} for "{name}"',
             location=here(),
-            contract="a tensor's name, or (name, axes), or None for a variable that stays as it is",
+            contract="a tensor's name, (name, axes), or None to keep the variable",
         )
     return _Taken(source, None if axes is None else tuple(axes))
 
 
 def _require_known(names: object, transpose: object, wanted: Mapping[str, _Wanted]) -> None:
-    """Raise UndefinedVarError for a name that is given for a variable which nothing wants: it would change nothing, unseen."""
+    """Raise UndefinedVarError if `names` or `transpose` lists an unknown variable, which would otherwise be ignored."""
     for given in (names, transpose):
         for name in given if isinstance(given, Collection) and not callable(given) else ():
             if name not in wanted:
                 near = find_near(str(name), wanted)
                 raise UndefinedVarError(
-                    f"{name!r:.80} is in {'names' if given is names else 'transpose'}, and no variable that is to be loaded is called so",
+                    f"{'names' if given is names else 'transpose'} has {name!r:.80}, but there is no such variable to load",
                     location=here(),
                     hint=f'did you mean "{near}"?' if near else None,
                 )
@@ -244,11 +245,11 @@ def _not_the_same(
     wanted: Mapping[str, _Wanted],
     files: WeightFiles,
 ) -> UndefinedVarError:
-    """The error for variables without tensors and tensors without variables."""
+    """Return the error for variables without tensors and tensors without variables."""
 
     def line(kind: str, name: str, text: str, others: Iterable[str]) -> str:
         near = find_near(name, others)
-        return f"{kind} {text}" + (f', near "{near}"' if near else "")
+        return f"{kind} {text}" + (f', similar to "{near}"' if near else "")
 
     shown = unexpected[:_LISTED]
     entries = files.entries(shown)
@@ -262,13 +263,15 @@ def _not_the_same(
     lines += [f"and {len(unexpected) - _LISTED} more are unexpected"] if len(unexpected) > _LISTED else []
     counts = [f"{len(missing)} of {len(taken)} variables have no tensor"] if missing else []
     counts += (
-        [f"{_count(len(unexpected), 'tensor')} of {len(files.file_of)} {_are(len(unexpected))} wanted by no variable"] if unexpected else []
+        [f"{_count(len(unexpected), 'tensor')} of {len(files.file_of)} {_are(len(unexpected))} not used by any variable"]
+        if unexpected
+        else []
     )
     return UndefinedVarError(
         f'"{files.path.name}": {", and ".join(counts)}',
         location=here(),
         given=lines,
-        hint='names={"variable": "tensor"} or names=function says what is called otherwise; strict=False loads what there is',
+        hint='map different names with names={"variable": "tensor"} or names=function; load the rest with strict=False',
     )
 
 
@@ -281,7 +284,7 @@ def _are(count: int) -> str:
 
 
 def _verify(taken: Mapping[str, _Taken], wanted: Mapping[str, _Wanted], files: WeightFiles, cast: bool) -> None:
-    """Raise ShapeError, DTypeError or LimitError for tensors that do not fit their variables, all of one kind in one message."""
+    """Raise ShapeError, DTypeError or LimitError for tensors that do not fit their variables, with all mismatches of one kind."""
     entries = files.entries(each.name for each in taken.values())
     by_shape = {name: each for name, each in taken.items() if not _fits(each, entries[each.name], wanted[name].shape)}
     by_dtype = {name: each for name, each in taken.items() if not _may_become(entries[each.name], wanted[name].dtype, cast)}
@@ -293,23 +296,23 @@ def _verify(taken: Mapping[str, _Taken], wanted: Mapping[str, _Wanted], files: W
     if by_shape:
         turned = [name for name, each in by_shape.items() if tuple(reversed(each.turned(entries[each.name].shape))) == wanted[name].shape]
         raise ShapeError(
-            f"{_count(len(by_shape), 'tensor')} of {len(taken)} {_are(len(by_shape))} of another shape than the variable",
+            f"the shape of {_count(len(by_shape), 'tensor')} of {len(taken)} differs from the variable's",
             location=here(),
             given=lines(by_shape),
-            hint=f"transpose={turned[:4]!r:.200}: a layer of PyTorch keeps [n, k] where linear reads [k, n]" if turned else None,
+            hint=f"use transpose={turned[:4]!r:.200}: PyTorch layers store [n, k], and linear reads [k, n]" if turned else None,
         )
     if by_dtype:
         floats = all((known := entries[each.name].known_dtype) and known.is_floating for each in by_dtype.values())
         raise DTypeError(
-            f"{_count(len(by_dtype), 'tensor')} of {len(taken)} {_are(len(by_dtype))} of another dtype than the variable",
+            f"the dtype of {_count(len(by_dtype), 'tensor')} of {len(taken)} differs from the variable's",
             location=here(),
             given=lines(by_dtype),
-            hint="cast=True rounds floats to the declared float" if floats else None,
+            hint="use cast=True to round floats to the declared dtype" if floats else None,
         )
     total = sum(entries[each.name].end - entries[each.name].begin for each in taken.values())
     if total > files.limits.parameter_bytes:
         raise LimitError(
-            f'"{files.path.name}": {total:,} bytes of weights, where {files.limits.parameter_bytes:,} are allowed',
+            f'"{files.path.name}": {total:,} bytes of weights exceed the limit of {files.limits.parameter_bytes:,}',
             hint="limits=Limits(parameter_bytes=...)",
         )
 
@@ -324,12 +327,12 @@ def _may_become(entry: TensorEntry, dtype: DType, cast: bool) -> bool:
 
 
 def _mismatch(name: str, taken: _Taken, entry: TensorEntry, wanted: _Wanted, files: WeightFiles) -> str:
-    turned = "" if taken.axes is None else f" with its axes as {taken.axes}"
-    return f'"{name}" is {wanted.type_text}, and "{taken.name}" in "{files.file_of[taken.name]}" is {entry.type_text}{turned}'
+    turned = "" if taken.axes is None else f" with axes {taken.axes}"
+    return f'"{name}" is {wanted.type_text}, but "{taken.name}" in "{files.file_of[taken.name]}" is {entry.type_text}{turned}'
 
 
 def _read(taken: Mapping[str, _Taken], wanted: Mapping[str, _Wanted], files: WeightFiles) -> dict[str, torch.Tensor]:
-    """The value of each variable, in memory of its own, in the order of the variables."""
+    """Read the value of each variable, in the order of the variables. Values do not share memory."""
     of_tensor: dict[str, list[str]] = {}
     for name, each in taken.items():
         of_tensor.setdefault(each.name, []).append(name)
@@ -343,9 +346,9 @@ def _read(taken: Mapping[str, _Taken], wanted: Mapping[str, _Wanted], files: Wei
             beyond = None if values[name].dtype is turned.dtype else first_beyond(turned, values[name])
             if beyond is not None:
                 raise DTypeError(
-                    f'"{tensor_name}" holds {beyond!r}, which is beyond {wanted[name].dtype}, the dtype of "{name}"',
+                    f'"{tensor_name}" contains {beyond!r}, which overflows {wanted[name].dtype}, the dtype of "{name}"',
                     location=here(),
                     given=[f'"{name}" is {wanted[name].type_text}'],
-                    hint=f'names={{"{name}": None}} leaves the variable as it is',
+                    hint=f'use names={{"{name}": None}} to keep the value of the variable',
                 )
     return {name: values[name] for name in taken}

@@ -54,7 +54,7 @@ REFUSED = {
         "ONNX has no operator for this function",
     ),
     **dict.fromkeys(("chunk_counts", "contingency_table", "edit_distance"), "ONNX has no operator that counts labels"),
-    **dict.fromkeys(("unfold", "unfold_dx", "fold", "fold_dx"), "ONNX has no operator that takes patches out of images"),
+    **dict.fromkeys(("unfold", "unfold_dx", "fold", "fold_dx"), "ONNX has no operator that extracts patches of images"),
     **dict.fromkeys(("kthvalue", "median", "nanmedian", "mode"), "ONNX does not say which of equal elements"),
     **dict.fromkeys(("cummax", "cummin", "logcumsumexp"), "ONNX has no operator for the largest, the smallest"),
     **dict.fromkeys(("gcd", "lcm", "nextafter"), "ONNX has no operator for common divisors"),
@@ -65,7 +65,7 @@ REFUSED = {
             *("gather_shares", "put_share", "reduce_to_shares", "rows_of_share", "take_share"),
             *("sync_batch_norm", "sync_batch_norm_grad"),
         ),
-        "ONNX has no operator by which workers exchange tensors",
+        "ONNX has no operators for exchanges between workers",
     ),
     **dict.fromkeys(("attention_changes", "attention_bias_changes"), "ONNX has no operator for gradients of the gradients of attention"),
     "grid_sample": "GridSample of volumes needs opset 20",
@@ -83,18 +83,18 @@ REFUSED = {
     ),
     **dict.fromkeys(
         ("real_fourier_dx", "real_fourier_inverse", "real_fourier_inverse_dx"),
-        "ONNX has no operator that takes half of a transform back to real numbers",
+        "ONNX has no inverse of a one-sided Fourier transform",
     ),
-    **dict.fromkeys(("angle", "sgn"), "ONNX has no operator for the directions of complex numbers"),
+    **dict.fromkeys(("angle", "sgn"), "ONNX has no operator for the angle of complex numbers"),
 }
 """Operators of which ONNX, or ONNX Runtime, cannot say everything, and what is said then."""
 
-OF_REALS = "ONNX has no operator for complex numbers here"
+OF_REALS = "ONNX has no operator for complex numbers"
 WITHOUT_COMPLEX = ("inverse", "solve_columns", "cholesky")
 """Operators whose cases have complex numbers too, for which they have no rule."""
 
 SIZES_MUST_BE_KNOWN = dict.fromkeys(("resize", "resize_dx"), "images whose sizes are not known") | dict.fromkeys(
-    ("fourier", "fourier_dx", "real_fourier"), "transforms along axes whose sizes are not known"
+    ("fourier", "fourier_dx", "real_fourier"), "transforms along an axis of unknown size are not supported"
 )
 
 
@@ -159,7 +159,7 @@ def test_other_opsets_say_the_same(operator: Operator, opset: int):
         pytest.skip("nothing states arguments of it")
     built = build(operator, arguments_of(operator, cases[-1][1], torch.float32))
     if opset == 17 and operator.type in NEED_OPSET_18:
-        with pytest.raises(ol.ProgramError, match="needs opset 18, and this is opset 17"):
+        with pytest.raises(ol.ProgramError, match="requires opset 18, not 17"):
             session_of(list(built.op.writes), opset=opset)
         return
     require_same_or_refused(built, opset, REFUSED)

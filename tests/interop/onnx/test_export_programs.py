@@ -110,7 +110,7 @@ def test_values_that_one_message_does_not_hold_stand_in_a_file_beside_it(tmp_pat
     numpy.testing.assert_allclose(ol.infer(ol.from_onnx(tmp_path / "model.onnx"), feed), expected, *ONNX_LOSSES)
     with pytest.raises(ol.ArgumentError, match="more than 2 GiB of values") as refused:
         ol.to_onnx(program, io.BytesIO(), scope)
-    assert refused.value.hint == "give a path: the values are then written to a file beside it"
+    assert refused.value.hint == "pass a path, so that the values can be written to a second file"
 
 
 def test_a_large_model_is_run_from_files(tmp_path, monkeypatch):

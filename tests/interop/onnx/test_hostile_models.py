@@ -28,7 +28,7 @@ def refused(path: Path, kind: type[ol.OarlockError], **keywords) -> str:
     ("change", "reason"),
     [
         (lambda data: data[:-3], "has"),
-        (lambda data: data + field(99, b"x"), "number 99 is not a field that the installed onnx knows"),
+        (lambda data: data + field(99, b"x"), "number 99 is not a field known to the installed onnx"),
         (lambda data: data + data, "stands there a second time"),
         (lambda data: data.replace(b"MatMul", b"Mat\xff\xffl"), "NodeProto.op_type is not Unicode"),
         (lambda data: data + varint(7 << 3 | 0) + b"\x01", "stands there a second time"),
@@ -39,7 +39,7 @@ def test_bytes_that_are_no_model_are_refused_before_they_are_parsed(change, reas
     path = tmp_path / "model.onnx"
     path.write_bytes(change(small().SerializeToString()))
     message = refused(path, ol.FormatError)
-    assert message.startswith('"model.onnx" is not an ONNX model, or is cut short')
+    assert message.startswith('"model.onnx" is not an ONNX model, or it is truncated')
     assert reason in message
 
 
@@ -73,7 +73,7 @@ def test_functions_that_double_are_refused_after_so_many_nodes(tmp_path):
     built = model([node(before, ["x"], ["y"], domain="own")], {"x": [2]}, ["y"], functions=functions, domains=["own"])
     message = refused(written(tmp_path, built), ol.LimitError, limits=ol.Limits(ops=500, depth=64))
     assert "with its functions expanded, the model has more than 500 nodes" in message
-    assert "functions and graphs stand more than 32 deep" in refused(tmp_path / "model.onnx", ol.LimitError)
+    assert "functions and graphs are nested more than 32 deep" in refused(tmp_path / "model.onnx", ol.LimitError)
 
 
 def test_a_function_that_calls_itself_by_way_of_another_is_refused(tmp_path):
@@ -90,7 +90,7 @@ def test_a_function_that_calls_itself_by_way_of_another_is_refused(tmp_path):
     [
         ([node("Relu", ["z"], ["y"], name="r")], 'Relu "r" reads "z", which nothing before it defines'),
         ([node("Relu", ["x"], ["a"]), node("Neg", ["x"], ["a"]), node("Neg", ["a"], ["y"])], '"a" is defined twice'),
-        ([node("Relu", ["x"], ["a"])], 'the output "y" of the graph "graph" is defined by nothing'),
+        ([node("Relu", ["x"], ["a"])], 'the output "y" of the graph "graph" is not defined'),
         ([node("Relu", ["y"], ["a"]), node("Neg", ["x"], ["y"])], 'reads "y", which nothing before it defines'),
     ],
 )
@@ -101,7 +101,7 @@ def test_a_graph_that_is_none_is_refused(nodes, message, tmp_path):
 @pytest.mark.parametrize(
     ("dims", "message"),
     [
-        ([2, 2], '"w" has 8 bytes, where float32[2, 2] has 16'),
+        ([2, 2], '"w" has 8 bytes, but float32[2, 2] needs 16'),
         ([-2, -1], '"w" has a negative size: [-2, -1]'),
         ([1] * 17, "17 rank, where 16 are allowed"),
         ([2**40, 0], "elements, where 2,147,483,647 are allowed"),
@@ -162,7 +162,7 @@ def test_no_link_is_followed_to_a_tensor(tmp_path):
     [
         ({"offset": "4"}, "ends at byte 12 of 'w.bin', which has 8"),
         ({"offset": "-1"}, "has the offset '-1'"),
-        ({"length": "9"}, "has 9 bytes, where its shape and type need 8"),
+        ({"length": "9"}, "has 9 bytes, but its shape and type need 8"),
         ({"offset": "9" * 30}, "has the offset"),
     ],
 )

@@ -1,4 +1,4 @@
-"""ONNX models read and written. Nothing here needs the package `onnx` before a model is."""
+"""Import and export of ONNX models. The package `onnx` is only imported when a model is read or written."""
 
 from oarlock.interop.onnx.export import Exported, to_onnx
 from oarlock.interop.onnx.importing import from_onnx

@@ -1,4 +1,4 @@
-"""The attributes of a node as Python's values."""
+"""Convert the attributes of a node to Python values."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,9 +14,9 @@ _FLOAT, _INT, _STRING, _TENSOR, _GRAPH, _FLOATS, _INTS, _STRINGS = range(1, 9)
 
 
 def read_attributes(attributes: Mapping[str, Any], node: Any, reader: TensorReader) -> dict[str, Any]:
-    """Values by name: numbers, text, tuples of them, tensors as known values, graphs as they are.
+    """Return the attributes by name: numbers, strings, tuples of them, tensors as known values, and graphs unchanged.
 
-    Raises FormatError for text that is not Unicode, Unsupported for kinds that we have nothing for.
+    Raises FormatError for strings that are not Unicode, and Unsupported for other kinds of attributes.
     """
     return {name: _read(attribute, f'{node.op_type[:80]} "{node.name[:80]}"', reader) for name, attribute in attributes.items()}
 
@@ -41,9 +41,9 @@ def _read(attribute: Any, what: str, reader: TensorReader) -> Any:
         try:
             dtype, shape, read = reader.open(attribute.t, f"a tensor of {what}")
         except UnknownElementTypeError as error:
-            raise Unsupported(f"the attribute {attribute.name[:80]} is a tensor of {error}") from None
+            raise Unsupported(f"the attribute {attribute.name[:80]} is a tensor of {error}, which is not supported") from None
         return Known(dtype, shape, read)
-    raise Unsupported(f"the attribute {attribute.name[:80]} is of a kind that is not read")
+    raise Unsupported(f"the kind of the attribute {attribute.name[:80]} is not supported")
 
 
 def _text(data: bytes, what: str) -> str:
@@ -54,7 +54,7 @@ def _text(data: bytes, what: str) -> str:
 
 
 def substituted(attributes: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes of a node inside a function, of which some stand for those that the function was `given`."""
+    """Return the attributes of a node inside a function, with references replaced by the attributes of the call, `given`."""
     found: dict[str, Any] = {}
     for name, attribute in attributes.items():
         if not attribute.ref_attr_name:

@@ -1,4 +1,4 @@
-"""A model that came in, beside the same file under ONNX Runtime: both run on the same inputs."""
+"""Compare an imported model with ONNX Runtime, on the same inputs."""
 
 import os
 from dataclasses import dataclass
@@ -18,7 +18,10 @@ __all__ = ["Difference", "compare_with_onnxruntime"]
 
 @dataclass(frozen=True)
 class Difference:
-    """How far one output is from ONNX Runtime's: by how much at most, and how large the values are there. `fits` is whether types agree."""
+    """The difference of one output from ONNX Runtime's: the largest difference and the largest value.
+
+    `fits`: whether dtype and shape agree.
+    """
 
     output: str
     fits: bool
@@ -27,16 +30,16 @@ class Difference:
 
 
 def compare_with_onnxruntime(path: str | os.PathLike[str], model: Model, *, size: int = 2, seed: int = 0) -> list[Difference]:
-    """Feed both with the same values, drawn from `seed`; sizes that are symbols are `size`. One difference for each output.
+    """Run both with the same inputs, drawn from `seed`, and return one difference per output. Symbolic sizes are `size`.
 
-    Floats are drawn from the normal distribution, integers are 0 or 1. Raises ArgumentError where `onnxruntime` is not installed, or
-    where it refuses the file.
+    Floats are drawn from the normal distribution, integers are 0 or 1. Raises ArgumentError if `onnxruntime` is not installed or rejects
+    the file.
     """
     runtime = get_package("onnxruntime")
     try:
         session = runtime.InferenceSession(os.fspath(path), providers=["CPUExecutionProvider"])
-    except Exception as error:  # its own exceptions, a class for each status
-        raise ArgumentError(f"ONNX Runtime does not take this model: {error}"[:600]) from error
+    except Exception as error:  # onnxruntime has an exception class for each status
+        raise ArgumentError(f"ONNX Runtime rejects this model: {error}"[:600]) from error
     random = numpy.random.default_rng(seed)
     feed = {var.name: _drawn(var, size, random) for var in model.program.main.inputs}
     names = [item.name for item in session.get_inputs()]

@@ -1,4 +1,4 @@
-"""The element types of ONNX by number, and ours beside those that we have."""
+"""The element types of ONNX by number, and their dtypes."""
 
 from oarlock.ir.dtype import DType
 

@@ -1,4 +1,4 @@
-"""`to_onnx`: a program as an ONNX file, which any runtime of ONNX computes: what it predicts, or its whole training step."""
+"""`to_onnx`: write a program, its predictions or its training step, as an ONNX file for any ONNX runtime."""
 
 import io
 import json
@@ -33,23 +33,23 @@ __all__ = ["Exported", "to_onnx"]
 
 @dataclass(frozen=True)
 class Exported:
-    """The names and order of an exported model: the names of what is fed and given, and which output is the next value of which input."""
+    """The inputs and outputs of an exported model, by name and in order, and its state."""
 
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     state: dict[str, str]
-    """Of a training step: the input of each variable that it writes, and the output that gives what to feed the next time."""
+    """For a training step: inputs mapped to the outputs to feed them with in the next step."""
     first: dict[str, numpy.ndarray] = field(default_factory=dict, repr=False)
-    """The values with which that state begins, as far as they are known."""
+    """The known initial values of the state."""
     seed: int = 0
     random: dict[int, tuple[str, ...]] = field(default_factory=dict)
-    """The random operators, and where each draws: the blocks around it, innermost first, "*" before a loop for its trip."""
+    """The blocks around each random operator, innermost first; "*" before a loop is its iteration."""
 
     def keys(self, draws: int, *, trips: int | None = None) -> dict[str, numpy.ndarray]:
-        """A feed with which random operators draw the numbers that our own run draws, which was preceded by `draws` that drew too.
+        """Return a feed of keys with which random operators draw the same numbers as an Oarlock run after `draws` earlier drawing runs.
 
-        An operator in a loop has a key for each trip: `trips` are as many as any loop makes, or more. Other numbers give other draws:
-        whoever does not need ours may feed any that differ from step to step. Raises ArgumentError where `trips` are needed.
+        An operator in a loop has a key for each iteration; `trips` is the largest number of iterations, or more. Other keys give other
+        draws: any values that differ from step to step are valid. Raises ArgumentError if `trips` is required but not given.
         """
         return {key_name(item): self._key(item, path, draws, trips) for item, path in self.random.items()}
 
@@ -57,13 +57,13 @@ class Exported:
         depth = path.count(TRIP)
         if depth and trips is None:
             raise ArgumentError(
-                f"{key_name(random_id)} has a key for each trip of a loop, and nothing says how many there are",
+                f"{key_name(random_id)} needs a key for each iteration of a loop, but trips is not given",
                 location=here(),
-                hint="exported.keys(draws, trips=100): as many as a loop makes at most",
+                hint="pass the largest number of iterations: exported.keys(draws, trips=100)",
             )
         keys = numpy.empty((trips,) * depth, dtype=numpy.int64)  # type: ignore[arg-type]
         for place in numpy.ndindex(keys.shape):
-            inward = iter(reversed(place))  # the path begins inside, the places outside
+            inward = iter(reversed(place))  # `path` is innermost first, `place` outermost first
             keys[place] = key_of(self.seed, "op", random_id, draws, *(str(next(inward)) if part == TRIP else part for part in path))
         return keys
 
@@ -73,25 +73,27 @@ def to_onnx(
 ) -> Exported:
     """Write a program and its values as an ONNX file of standard operators.
 
-        to_onnx(model, path)                    what `ol.load_model` or `ol.train` returned: its targets
-        to_onnx(predict, path, parameters)      what a variable needs; several are a list, or {"label": variable}
+        to_onnx(model, path)                    a result of `ol.load_model` or `ol.train`: its targets
+        to_onnx(predict, path, parameters)      a variable; several as a list or as {"label": variable}
         to_onnx(program, path, parameters)      the targets of a program
         to_onnx(program, path, parameters, training=True)   its whole training step
 
-    Inputs have their names, and symbols are named dimensions. Outputs are called as targets are. Ragged inputs are their elements and
-    their row splits; complex numbers are their parts, real and imaginary, in a last axis of 2. A training step takes each persistable
-    variable that it writes, `w`, and gives `w@NEXT`, what to feed the next time; `Exported.first` has what to feed at first. Its random
-    operators are each told by an input, `random_0@KEY`, what to draw: `Exported.keys` has the numbers that give our draws, in a loop for
-    each trip. Where `parameters` are None, the first values that the program states are taken. Values of more than 2 GiB are written to
-    `NAME.data`, beside the file, whose message cannot hold them.
+    Inputs keep their names and outputs the labels of the targets; symbolic sizes become named dimensions. A ragged input becomes its
+    elements and its row splits; complex numbers have their real and imaginary parts in a last axis of 2. If `parameters` is None, the
+    initial values of the program are used. Values of more than 2 GiB are written to a second file, `NAME.data`, as ONNX messages cannot
+    hold them.
 
-    Indices and labels out of range, which our run refuses, are whatever the runtime makes of them, and a loop that is not done after
-    `max_trips` ends. `opset` is 17 to 23. Raises ArgumentError for another one, and for what is no program, ProgramError with every op
-    that ONNX has no words for, UnsetVarError for a value that is missing, and what writing a file raises.
+    A training step takes each persistent variable that it updates, `w`, as an input, and returns its next value as `w@NEXT`;
+    `Exported.first` has the initial values. Each of its random operators has an input for its key, such as `random_0@KEY`; `Exported.keys`
+    returns the keys that reproduce Oarlock's draws.
+
+    Indices and labels out of range raise in Oarlock but are undefined in an ONNX runtime, and a loop ends after `max_trips` iterations
+    instead of raising. `opset` is 17 to 23. Raises ArgumentError for another opset or a `target` that is not a program, ProgramError with
+    all ops that ONNX cannot express, UnsetVarError for a missing value, and the errors of writing a file.
     """
     get_package()
     if opset not in IR_VERSIONS:
-        raise ArgumentError(f"opset is {min(IR_VERSIONS)} to {max(IR_VERSIONS)}, not {opset!r:.40}", location=here())
+        raise ArgumentError(f"opset must be {min(IR_VERSIONS)} to {max(IR_VERSIONS)}, not {opset!r:.40}", location=here())
     program, scope = _program_of(target, training=training), _scope_of(target, parameters)
     export = _Export(program, scope, opset, training=training)
     model = export.write()
@@ -100,7 +102,10 @@ def to_onnx(
 
 
 def _program_of(target: object, *, training: bool) -> Program:
-    """A program of its own to export: pruned to its targets or, for a training step, whole. Raises ArgumentError and ProgramError."""
+    """Return a copy of the program to export: pruned to its targets or, for a training step, complete.
+
+    Raises ArgumentError and ProgramError.
+    """
     program = target if isinstance(target, Program) else getattr(target, "program", None)
     targets: Any = program.targets if isinstance(program, Program) else None
     if targets is None:
@@ -117,16 +122,16 @@ def _program_of(target: object, *, training: bool) -> Program:
     if not training:
         if not targets:
             raise ArgumentError(
-                "the program has no targets, so nothing says what to export",
+                "the program has no targets to export",
                 location=here(),
-                hint='to_onnx(predict, path, parameters), or program.targets["predict"] = predict',
+                hint='use to_onnx(predict, path, parameters), or set program.targets["predict"] = predict',
             )
         return prune(program, targets)
     if not program.is_training:
         raise ProgramError(
-            "the program updates nothing, so it has no training step",
+            "the program has no updates, so it has no training step",
             location=here(),
-            hint="ol.optimizer.SGD(0.1).minimize(cost) writes one; without training=True what it predicts is exported",
+            hint="add one with ol.optimizer.SGD(0.1).minimize(cost), or export the predictions without training=True",
         )
     whole = program.clone()
     whole.targets = {label: whole.main.vars[var.name] for label, var in targets.items()}
@@ -134,7 +139,7 @@ def _program_of(target: object, *, training: bool) -> Program:
 
 
 def _scope_of(target: object, parameters: object) -> Scope:
-    """Where values are found. Raises ArgumentError."""
+    """Return the scope of the values. Raises ArgumentError."""
     for holder in (parameters, target):
         if isinstance(holder, Scope):
             return holder
@@ -147,13 +152,13 @@ def _scope_of(target: object, parameters: object) -> Scope:
             scope.set(name, value)
     elif parameters is not None:
         raise ArgumentError(
-            f"parameters are a scope, what ol.train returned, or a dict of arrays, not {type(parameters).__name__}", location=here()
+            f"parameters must be a scope, the result of ol.train, or a dict of arrays, not {type(parameters).__name__}", location=here()
         )
     return scope
 
 
 class _Export:
-    """One program on its way into a graph."""
+    """The export of one program to a graph."""
 
     def __init__(self, program: Program, scope: Scope, opset: int, *, training: bool):
         self.program, self.scope, self.training = program, scope, training
@@ -168,7 +173,7 @@ class _Export:
         self.outputs = [*program.targets.items(), *((next_name(var.name), value) for var, value in self.state.items())]
 
     def write(self) -> Any:
-        """The model. Raises ProgramError with every op that has no form in ONNX."""
+        """Return the ONNX model. Raises ProgramError with all ops that have no form in ONNX."""
         main, graph = self.program.main, self.graph
         labels: dict[Var, str] = {}
         for label, var in self.outputs:
@@ -193,7 +198,7 @@ class _Export:
         return model
 
     def _give(self, lowering: Lowering, read: set[Var]) -> None:
-        """The inputs, the values that stay as they are, and the state."""
+        """Declare the inputs, the constant values and the state."""
         graph, main = self.graph, self.program.main
         cuts = {splits for var, levels in self.program.ragged_inputs().items() if var in read for splits in levels}
         for var in main.inputs:
@@ -212,9 +217,9 @@ class _Export:
                 continue
             if value is None:
                 raise UnsetVarError(
-                    f'the parameters hold no value of "{var.name}"',
+                    f'the parameter "{var.name}" has no value',
                     given=[var.describe()],
-                    hint="ol.train returns parameters; ol.init(program, scope) makes first ones",
+                    hint="pass the parameters of ol.train, or initialize them with ol.init(program, scope)",
                 )
             graph.shared.initializers[var.name] = value
             graph.shared.taken.add(var.name)
@@ -225,7 +230,7 @@ class _Export:
         self.graph.shared.inputs.append(lowering.give(self.graph, var, var.name))
 
     def _value(self, var: Var) -> numpy.ndarray | None:
-        """The value of a persistable variable, in the scope or as the program states it; None where there is none."""
+        """Return the value of a persistent variable, from the scope or its initializer; None if there is neither."""
         found = self.scope.find_var(var.name)
         if found is not None and found.is_set:
             found.settle(var.dtype)
@@ -246,7 +251,7 @@ class _Export:
         self.graph.outputs.append(Value.of(var, name))
 
     def _defined(self) -> set[str]:
-        """The names that are taken by values other than outputs."""
+        """Return the names of all values that are not outputs."""
         return {value.name for value in self.graph.shared.inputs} | {name for node in self.graph.nodes for name in node.outputs}
 
     def exported(self) -> Exported:
@@ -263,7 +268,7 @@ class _Export:
 
 
 def _array(value: Any, var: Var) -> numpy.ndarray:
-    """A tensor as an array, complex numbers by their parts; bfloat16, which NumPy has not, by its bits."""
+    """Convert a tensor to an array: complex numbers as their parts, and bfloat16, which NumPy lacks, with the dtype of `ml_dtypes`."""
     import torch
 
     if value.is_complex():

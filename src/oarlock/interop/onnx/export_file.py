@@ -1,4 +1,4 @@
-"""An ONNX model as a file: one message, or one with its large tensors in a file beside it, where a message cannot hold them."""
+"""Write an ONNX model as one file, or with large tensors in a second file if one message cannot hold them."""
 
 import io
 import os
@@ -13,23 +13,23 @@ from oarlock.ir.location import here
 
 __all__ = ["write_model_file"]
 
-_LARGEST = 2**31 - 2**24  # bytes of tensors in one message, which is less than 2**31 bytes in all
+_LARGEST = 2**31 - 2**24  # bytes of tensors in one message, whose total must stay below 2**31
 _SMALLEST_OUTSIDE = 1024  # bytes: smaller tensors, such as shapes, stay in the message
-_ALIGNMENT = 4096  # of tensors in the file beside it, which can then be mapped
+_ALIGNMENT = 4096  # of tensors in the second file, so that they can be memory-mapped
 
 
 def write_model_file(model: Any, path: str | os.PathLike[str] | io.BufferedIOBase) -> None:
-    """Write the file; with its tensors in `NAME.data` beside it where they are too large for one message.
+    """Write the file; its tensors go to `NAME.data` in the same folder if they are too large for one message.
 
-    Raises ArgumentError for such a model and a file that is open, and what `write_file` raises.
+    Raises ArgumentError for such a model and an open file, and the errors of `write_file`.
     """
     large = sum(len(tensor.raw_data) for tensor in _tensors(model.graph)) > _LARGEST
     if isinstance(path, io.BufferedIOBase):
         if large:
             raise ArgumentError(
-                "the model has more than 2 GiB of values, which one message of ONNX does not hold",
+                "the model has more than 2 GiB of values, which do not fit in one ONNX message",
                 location=here(),
-                hint="give a path: the values are then written to a file beside it",
+                hint="pass a path, so that the values can be written to a second file",
             )
         path.write(model.SerializeToString())
         return
@@ -40,7 +40,7 @@ def write_model_file(model: Any, path: str | os.PathLike[str] | io.BufferedIOBas
 
 
 def _moved_out(model: Any, location: str) -> bytearray:
-    """The bytes of the large tensors, which `model` then says to be in a file at `location`, each at a page of its own."""
+    """Move the large tensors of `model` to an external file at `location`; return its bytes. Each tensor starts on a page."""
     data = bytearray()
     for tensor in _tensors(model.graph):
         raw = tensor.raw_data
@@ -56,7 +56,7 @@ def _moved_out(model: Any, location: str) -> bytearray:
 
 
 def _tensors(graph: Any) -> Iterator[Any]:
-    """The tensors of a graph and of the graphs inside it."""
+    """Iterate over the tensors of a graph and of its nested graphs."""
     yield from graph.initializer
     for node in graph.node:
         for attribute in node.attribute:

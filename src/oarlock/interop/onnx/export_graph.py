@@ -1,4 +1,4 @@
-"""The ONNX graph while it is written: nodes in order, constants, names that are used once, and sizes as tensors."""
+"""The ONNX graph during export: nodes in order, constants, unique names, and sizes as tensors."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 __all__ = ["Graph", "Node", "Unsupported", "Value"]
 
 END = 2**63 - 1
-"""Where a slice ends that goes on to the end."""
+"""The end of a slice without an end."""
 
 
-class Unsupported(Exception):  # noqa: N818  a reason, which becomes a line of one message
-    """A thing that an op asks for and that ONNX, or this opset, cannot say. `to_onnx` collects these and refuses all of them at once."""
+class Unsupported(Exception):  # noqa: N818  a reason, collected into one error
+    """A case that ONNX, or this opset, cannot express. `to_onnx` collects these and raises one error for all."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """A value of the graph: its name there, and what our program says about it."""
+    """A value of the graph: its name, dtype and shape."""
 
     name: str
     dtype: DType
@@ -36,21 +36,21 @@ class Value:
 
     @classmethod
     def of(cls, var: "Var", name: str) -> "Value":
-        """The value that stands for a variable: complex numbers are their parts, in a last axis of 2."""
+        """Return the value of a variable. Complex numbers are their parts in a last axis of 2."""
         shape = (*var.shape, 2) if var.dtype.is_complex and var.shape is not None else var.shape
         return cls(name, var.dtype.real, shape)
 
     @property
     def rank(self) -> int:
-        """How many dimensions it has. Raises Unsupported where nobody knows."""
+        """Return the number of dimensions. Raises Unsupported if it is unknown."""
         if self.shape is None:
-            raise Unsupported("a value of unknown rank")
+            raise Unsupported("a value has an unknown rank")
         return len(self.shape)
 
     @property
     def sizes(self) -> Shape:
         if self.shape is None:
-            raise Unsupported("a value of unknown rank")
+            raise Unsupported("a value has an unknown rank")
         return self.shape
 
 
@@ -59,7 +59,7 @@ Argument = Value | str | None
 
 @dataclass
 class Node:
-    """One node: the names that it reads and gives; a `Graph` among its attributes is a block of its own."""
+    """One node: the names of its inputs and outputs, and its attributes, of which a `Graph` is a nested block."""
 
     type: str
     inputs: list[str]
@@ -70,7 +70,7 @@ class Node:
 
 @dataclass
 class Shared:
-    """The state that a graph shares with the graphs inside it."""
+    """State shared by a graph and its nested graphs."""
 
     opset: int
     training: bool
@@ -83,24 +83,24 @@ class Shared:
 
 
 class Graph:
-    """A graph, or a block inside one, to which rules append nodes.
+    """A graph, or a nested block, to which rules append nodes.
 
-    Called with the type of a node and what it reads, `g("Add", x, y)`, it appends it and returns the name of what it gives, or as many
-    names as `outputs` asks for. Constants lie in the main graph, where every block sees them.
+    Calling it with a node type and inputs, as in `g("Add", x, y)`, appends a node and returns the name of its output, or a tuple of
+    `outputs` names. Constants belong to the main graph and are visible in all blocks.
     """
 
     def __init__(self, shared: Shared, parent: "Graph | None" = None):
         self.shared = shared
         self.parent = parent
         self.step: str | None = None
-        """In the body of a loop, the number of the step that is taken: int64[]."""
+        """In the body of a loop, the number of the current step: int64[]."""
         self.nodes: list[Node] = []
         self.inputs: list[Value] = []
         self.outputs: list[Value] = []
         self.op: Op | None = None
-        """The op whose rule is being applied."""
-        self._known: dict[str, tuple[str, int]] = {}  # the first value, and its axis, that has a size of this spelling
-        self._linear: dict[str, list[tuple[Size, str, int]]] = {}  # a name: sizes that it follows from
+        """The op to whose rule the graph is passed."""
+        self._known: dict[str, tuple[str, int]] = {}  # size -> a value that has it, and the axis
+        self._linear: dict[str, list[tuple[Size, str, int]]] = {}  # name -> sizes that determine it linearly
         self._dims: dict[Size, str] = {}
 
     @property
@@ -112,11 +112,11 @@ class Graph:
         return self.shared.training
 
     def block(self) -> "Graph":
-        """An empty block inside this graph, which sees its values."""
+        """Return an empty block nested in this graph, with access to its values."""
         return Graph(self.shared, self)
 
     def steps(self) -> Iterator[str]:
-        """The numbers of the steps that are taken, of the loops that this graph is in, innermost first."""
+        """Iterate over the step numbers of the enclosing loops, innermost first."""
         graph: Graph | None = self
         while graph is not None:
             if graph.step is not None:
@@ -124,14 +124,14 @@ class Graph:
             graph = graph.parent
 
     def require_opset(self, least: int, what: str) -> None:
-        """Raises Unsupported where this opset is older."""
+        """Raise Unsupported if this opset is older than `least`."""
         if self.opset < least:
-            raise Unsupported(f"{what} needs opset {least}, and this is opset {self.opset}")
+            raise Unsupported(f"{what} requires opset {least}, not {self.opset}")
 
     # Names and nodes
 
     def fresh(self, stem: str) -> str:
-        """A name that no value has: `stem` itself where it is free."""
+        """Return a unique name: `stem` itself if it is unused."""
         name, number = stem, self.shared.counts.get(stem, 0)
         while name in self.shared.taken:
             number += 1
@@ -147,7 +147,7 @@ class Graph:
         return names[0] if outputs == 1 else tuple(names)
 
     def append(self, type: str, inputs: Sequence[Argument], outputs: Sequence[str], attributes: dict[str, Any]) -> None:
-        """Append a node that gives values of these names."""
+        """Append a node whose outputs have the given names."""
         read = [name_of(item) for item in inputs]
         while read and not read[-1]:
             read.pop()
@@ -155,7 +155,7 @@ class Graph:
         self.nodes.append(Node(type, read, list(outputs), given, name=f"{outputs[0]}:{type}" if outputs else type))
 
     def rename(self, old: str, new: str, since: int) -> None:
-        """Call a value `new` that a node from number `since` on gives, wherever these nodes read it."""
+        """Rename a value that is computed by a node from number `since` on, together with its readers."""
         for node in self.nodes[since:]:
             for inner in all_nodes(node):
                 inner.inputs = [new if name == old else name for name in inner.inputs]
@@ -168,7 +168,7 @@ class Graph:
     # Constants
 
     def constant(self, array: numpy.ndarray) -> str:
-        """The name of a constant; equal ones are one."""
+        """Return the name of a constant; equal constants share one."""
         array = numpy.asarray(array, order="C")
         key = (str(array.dtype), array.shape, array.tobytes())
         found = self.shared.constants.get(key)
@@ -178,22 +178,22 @@ class Graph:
         return found
 
     def scalar(self, value: float | bool, dtype: DType) -> str:
-        """One number."""
+        """Return a scalar constant."""
         return self.constant(numpy.array(value, dtype=numpy_dtype(dtype)))
 
     def ints(self, values: Sequence[int] | int) -> str:
-        """A vector of int64, or one number."""
+        """Return an int64 constant: a vector, or a scalar for a single number."""
         return self.constant(numpy.array(values, dtype=numpy.int64))
 
     def constant_of(self, name: Argument) -> numpy.ndarray | None:
-        """The constant of this name; None where the value is computed or fed."""
+        """Return the constant of this name; None if the value is computed or fed."""
         given = {value.name for value in self.shared.inputs}
         return None if name_of(name) in given else self.shared.initializers.get(name_of(name))
 
     # Sizes
 
     def know(self, value: Value) -> None:
-        """Note where sizes can be read: of a value that stands from here on."""
+        """Record the sizes of a value that is available from here on."""
         for axis, size in enumerate(value.shape or ()):
             if isinstance(size, str) and size not in self._known:
                 self._known[size] = (value.name, axis)
@@ -202,12 +202,12 @@ class Graph:
                     self._linear.setdefault(solved[0], []).append((size, value.name, axis))
 
     def know_size(self, size: Size, name: str, axis: int) -> None:
-        """Note that an axis of the value `name` has this size."""
+        """Record that an axis of the value `name` has this size."""
         if isinstance(size, str):
             self._known.setdefault(size, (name, axis))
 
     def dim(self, x: Value, axis: int) -> str:
-        """The size of an axis: int64[1]."""
+        """Return the size of an axis: int64[1]."""
         size = x.sizes[axis]
         if isinstance(size, int):
             return self.ints([size])
@@ -215,15 +215,15 @@ class Graph:
         return self("Shape", x, start=axis, end=axis + 1)
 
     def shape(self, x: Value) -> str:
-        """The sizes of a value: int64[rank]."""
+        """Return the shape of a value: int64[rank]."""
         if x.shape is not None and all(isinstance(size, int) for size in x.shape):
             return self.ints(list(x.shape))  # type: ignore[arg-type]
         return self("Shape", x)
 
     def size(self, size: Size, *, missing: int | None = None) -> str:
-        """A size as int64[1]: read off a value that has it, or computed from such. Raises Unsupported where nothing tells a name.
+        """Return a size as int64[1], read from a value or computed. Raises Unsupported if a name is unknown in the graph.
 
-        `missing` is what a name counts as that nothing tells.
+        `missing` is the value of unknown names.
         """
         if isinstance(size, int):
             return self.ints([size])
@@ -245,7 +245,7 @@ class Graph:
         return None
 
     def _compute(self, size: Size, missing: int | None) -> str:
-        """A polynomial of names that are told, or a name that follows from `2*n+1`."""
+        """Compute a polynomial of known names, or a name determined by a size such as `2*n+1`."""
         if names_in(size) == {size}:
             for whole, name, axis in self._told(size):  # type: ignore[arg-type]
                 least = _constant_term(whole)
@@ -255,7 +255,7 @@ class Graph:
                 return self("Div", number, self.ints([factor])) if factor != 1 else number
             if missing is not None:
                 return self.ints([missing])
-            raise Unsupported(f"nothing in the graph tells the size {size}")
+            raise Unsupported(f"the size {size} is unknown in the graph")
         total = None
         for factors, coefficient in terms(size).items():
             part = self.ints([coefficient])
@@ -272,7 +272,7 @@ class Graph:
         return total if total is not None else self.ints([0])
 
     def _floor_divide(self, number: str, divisor: int) -> str:
-        """Rounded down, where Div rounds towards zero."""
+        """Divide rounding down; Div rounds towards zero."""
         down = self("Mod", number, self.ints([divisor]))
         return self("Div", self("Sub", number, down), self.ints([divisor]))
 
@@ -283,18 +283,18 @@ class Graph:
             graph = graph.parent
 
     def dims(self, shape: Shape, *, missing: int | None = None) -> str:
-        """Sizes as int64[rank]."""
+        """Return sizes as int64[rank]."""
         if all(isinstance(size, int) for size in shape):
             return self.ints(list(shape))  # type: ignore[arg-type]
         return self("Concat", *(self.size(size, missing=missing) for size in shape), axis=0)
 
     def count(self, shape: Shape) -> str:
-        """How many elements there are: int64[]."""
+        """Return the number of elements: int64[]."""
         if all(isinstance(size, int) for size in shape):
             return self.ints(int(numpy.prod(shape, dtype=numpy.int64)))  # type: ignore[arg-type]
         return self("ReduceProd", self.dims(shape), keepdims=0)
 
-    # What many rules need
+    # Helpers of many rules
 
     def cast(self, x: Argument, dtype: DType) -> str:
         if isinstance(x, Value) and x.dtype is dtype:
@@ -302,9 +302,9 @@ class Graph:
         return self("Cast", x, to=onnx_dtype(dtype))
 
     def reduce(self, type: str, x: Argument, axes: Sequence[int] | None, *, keepdim: bool = False) -> str:
-        """A reduction over `axes`, over everything where they are None. Axes became an input at opset 18, of ReduceSum before.
+        """Reduce over `axes`, or over all axes if None. `axes` became an input in opset 18, for ReduceSum earlier.
 
-        A sum over several axes is made along one after another: a runtime that adds up number after number rounds less so.
+        A sum over several axes is computed one axis at a time: this reduces rounding errors in runtimes that add numbers sequentially.
         """
         if axes is not None and not axes:
             return name_of(x)
@@ -320,14 +320,14 @@ class Graph:
         return self(type, x, axes=list(axes), keepdims=keepdims)
 
     def filled(self, value: float | bool, dtype: DType, shape: str) -> str:
-        """A tensor of one number everywhere; `shape` is int64[rank]."""
+        """Return a tensor filled with `value`; `shape` is int64[rank]."""
         sizes = self.constant_of(shape)
         if sizes is not None and sizes.size == 0:
             return self.scalar(value, dtype)
         return self("ConstantOfShape", shape, value=numpy.array([value], dtype=numpy_dtype(dtype)))
 
     def reshape(self, x: Argument, shape: Sequence[int] | str) -> str:
-        """`x` in a shape: a name of int64[rank], or numbers, of which one may be -1."""
+        """Reshape `x`. `shape` is the name of an int64[rank] value, or numbers with at most one -1."""
         if isinstance(shape, str):
             return self("Reshape", x, shape, allowzero=1)
         return self("Reshape", x, self.ints(list(shape)), allowzero=None if -1 in shape else 1)
@@ -339,12 +339,12 @@ class Graph:
         return self("Unsqueeze", x, self.ints(list(axes))) if axes else name_of(x)
 
     def slice(self, x: Argument, axis: int, start: int | str, stop: int | str = END, step: int = 1) -> str:
-        """Along one axis; a bound is a number, or the name of int64[1]."""
+        """Slice one axis. A bound is a number, or the name of an int64[1] value."""
         first, last = (bound if isinstance(bound, str) else self.ints([bound]) for bound in (start, stop))
         return self("Slice", x, first, last, self.ints([axis]), *([self.ints([step])] if step != 1 else []))
 
     def rows(self, x: Value) -> str:
-        """All but the last axis as one: a matrix."""
+        """Flatten all axes but the last, giving a matrix."""
         if x.rank == 2:
             return x.name
         if x.rank == 1:
@@ -356,14 +356,14 @@ class Graph:
         return self("Concat", self.unsqueeze(self.count(x.sizes[:-1]), 0), self.dim(x, -1), axis=0)
 
     def arange(self, count: str) -> str:
-        """0, 1, ... below `count`, int64[1] or int64[]."""
+        """Return 0, 1, ... up to `count`, exclusive, which is int64[1] or int64[]."""
         stop = self.constant_of(count)
         if stop is not None:
             return self.ints(list(range(int(stop.reshape(())))))
         return self("Range", self.ints(0), self("Squeeze", count), self.ints(1))
 
     def result(self, number: int = 0) -> "Var":
-        """A variable that the op defines."""
+        """Return a variable that the op defines."""
         assert self.op is not None
         return self.op.writes[number]
 
@@ -381,7 +381,7 @@ def blocks_of(node: Node) -> list[Graph]:
 
 
 def all_nodes(node: Node) -> Iterator[Node]:
-    """The node, and those of the blocks inside it."""
+    """Iterate over the node and the nodes of its nested blocks."""
     yield node
     for block in blocks_of(node):
         for inner in block.nodes:
@@ -389,12 +389,12 @@ def all_nodes(node: Node) -> Iterator[Node]:
 
 
 def onnx_dtype(dtype: DType) -> int:
-    """The number of a dtype in an ONNX file."""
+    """Return the number of a dtype in ONNX files."""
     return NUMBERS[dtype]
 
 
 def numpy_dtype(dtype: DType) -> Any:
-    """The dtype of an array, for which NumPy has none of bfloat16's own."""
+    """Return the NumPy dtype. bfloat16 comes from `ml_dtypes`, as NumPy has no such dtype."""
     if dtype is DType.BFLOAT16:
-        return get_package("ml_dtypes").bfloat16  # which comes with onnx
+        return get_package("ml_dtypes").bfloat16  # a dependency of onnx
     return numpy.dtype(dtype.value)

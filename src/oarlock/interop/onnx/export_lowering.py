@@ -1,4 +1,4 @@
-"""Ops of a program as nodes of a graph: one after another, by the rule of each; what has none is noted, and refused at the end."""
+"""Convert ops to ONNX nodes, each by its rule. Ops without a rule are collected and reported at the end."""
 
 from collections.abc import Iterable, Sequence
 
@@ -17,32 +17,32 @@ __all__ = ["Lowering"]
 
 
 class Lowering:
-    """The value of each variable in the graph, and the ops that ONNX has no words for."""
+    """The ONNX value of each variable, and the ops that ONNX cannot express."""
 
     def __init__(self, catalogue: Catalogue, labels: dict[Var, str] | None = None):
         self.catalogue = catalogue
         self.labels = labels or {}
         self.values: dict[Var, Value] = {}
         self.uneven: dict[Var, UnevenStack] = {}
-        """Stacks whose values may have another size in each trip, and which have no value of their own."""
+        """Stacks whose values may differ in size between iterations, and which are no single ONNX value."""
         self.refused: list[tuple[Op, str]] = []
 
     def give(self, graph: Graph, var: Var, name: str) -> Value:
-        """Let `var` be the value of this name."""
+        """Bind `var` to the value of this name."""
         value = Value.of(var, name)
         self.values[var] = value
         graph.know(value)
         return value
 
     def alias(self, inner: Var, outer: Var) -> None:
-        """Let `inner` be what `outer` is."""
+        """Bind `inner` to the value of `outer`."""
         if outer in self.uneven:
             self.uneven[inner] = self.uneven[outer]
         else:
             self.values[inner] = self.values[outer]
 
     def give_step(self, graph: Graph, inner: Graph, var: Var, sequence: "Value | UnevenStack", step: str) -> None:
-        """Let `var`, in the block of a loop, be a step of a sequence outside of it; `step` is int64[]."""
+        """Bind `var`, in the block of a loop, to one step of a sequence of the outer graph; `step` is int64[]."""
         taken = sequence.step(graph, inner, step) if isinstance(sequence, UnevenStack) else inner("Gather", sequence, step, axis=0)
         self._hold(inner, var, taken)
 
@@ -54,23 +54,25 @@ class Lowering:
             self.give(graph, var, held)
 
     def value(self, var: Var) -> Value:
-        """The value of a variable, in one piece. Raises Unsupported for an uneven stack."""
+        """Return the value of a variable. Raises Unsupported for an uneven stack."""
         if var in self.uneven:
-            raise Unsupported(f'the values of "{var.name}", {var.type_text}, have another size in each trip, and it is read whole')
+            raise Unsupported(f'the values of "{var.name}", {var.type_text}, differ in size between iterations, but it is read as a whole')
         return self.values[var]
 
     def require_whole(self, var: Var) -> None:
-        """Note an uneven stack that the graph is to give as what cannot be said."""
+        """Record an output of the graph as unsupported if it is an uneven stack."""
         if var.op is not None and var in self.uneven:
-            self.refused.append((var.op, f'the values of "{var.name}", {var.type_text}, have another size in each trip, and are fetched'))
+            self.refused.append(
+                (var.op, f'the values of "{var.name}", {var.type_text}, differ in size between iterations, but it is an output')
+            )
 
     def name_for(self, graph: Graph, var: Var) -> str:
-        """The name under which the graph has a variable that an op defines."""
+        """Return the name in the graph of a variable that an op defines."""
         label = self.labels.get(var)
         return label if label is not None else graph.fresh(var.name)
 
     def ops(self, graph: Graph, ops: Iterable[Op]) -> None:
-        """Append what `ops` compute."""
+        """Append the nodes of `ops`."""
         for op in ops:
             self._op(graph, op)
 
@@ -90,14 +92,14 @@ class Lowering:
         graph.op = before
 
     def _apply(self, graph: Graph, op: Op) -> dict[Var, "str | UnevenStack"]:
-        """The name of each variable that an op defines. Raises Unsupported."""
+        """Apply the rule of an op; return the name of each variable that it defines. Raises Unsupported."""
         is_complex = any(var.dtype.is_complex for var in (*op.reads, *op.writes))
         block_rule = find_block_rule(op.type)
         if block_rule is not None and not is_complex:
             return dict(zip(op.writes, block_rule(self, graph, op), strict=True))
         rule = find_complex_rule(op.type) if is_complex else find_rule(op.type)
         if rule is None:
-            raise Unsupported("ONNX has no operator for complex numbers here" if is_complex else "it has no rule for its export")
+            raise Unsupported("ONNX has no operator for complex numbers" if is_complex else "it has no export rule")
         operator = self.catalogue.get(op.type)
         given = {slot: [self.value(var) for var in vars] for slot, vars in op.inputs.items()}
         attributes = {name: self.value(value) if isinstance(value, Var) else value for name, value in op.attributes.items()}
@@ -109,7 +111,7 @@ class Lowering:
         return named
 
     def _define(self, graph: Graph, var: Var, name: str, since: int) -> None:
-        """Give a result the variable's own name, where a node of the op has given it one."""
+        """Rename a result to the variable's name if a node of this op computes it."""
         made = any(name in node.outputs for node in graph.nodes[since:])
         taken = any(name == value.name for other in (var.op.writes if var.op else ()) if (value := self.values.get(other)))
         if made and not taken:
@@ -125,11 +127,11 @@ class Lowering:
     # Blocks
 
     def enter(self, graph: Graph, var: Var) -> Value:
-        """A new input of a block, for a variable of ours."""
+        """Add an input to a block, for a variable."""
         return self.give(graph, var, graph.fresh(var.name))
 
     def leave(self, graph: Graph, name: str, var: Var, shape: Sequence | None = None) -> Value:
-        """An output of a block, under a name of its own: one that a node in it gives, and that it gives once."""
+        """Add an output to a block. It must be computed by a node of the block and occur only once."""
         made = any(name in node.outputs for node in graph.nodes)
         if not made or any(value.name == name for value in graph.outputs):
             name = graph("Identity", name)
@@ -142,15 +144,15 @@ class Lowering:
         self.ops(graph, block.ops)
 
     def require_all(self, opset: int) -> None:
-        """Raises ProgramError for what was refused, all of it, each with its line."""
+        """Raise ProgramError with all unsupported ops and their lines, if any."""
         if not self.refused:
             return
         count = len(self.refused)
         raise ProgramError(
-            f"{count} op{' is' if count == 1 else 's are'} not to be said in ONNX, opset {opset}",
+            f"{count} op{'' if count == 1 else 's'} cannot be expressed in ONNX opset {opset}",
             given=[f"{op.type} of {op.writes[0].name}: {reason}{_at(op.location)}" for op, reason in self.refused],
-            hint="prune the program to what can be exported, or write it with other operators; "
-            "an operator of your own takes a rule: oarlock.interop.onnx.export_rule",
+            hint="prune the program to targets that can be exported, or use other operators; "
+            "for a custom operator, declare a rule with oarlock.interop.onnx.export_rule",
         )
 
 

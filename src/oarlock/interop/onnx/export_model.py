@@ -1,4 +1,4 @@
-"""A written graph as the message that ONNX files hold: what nobody reads is left out."""
+"""Convert a finished graph to an ONNX message, without unread values."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,11 +11,11 @@ from oarlock.interop.onnx.package import get_package
 __all__ = ["IR_VERSIONS", "write_model"]
 
 IR_VERSIONS = {17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11}
-"""The version of the format that belongs to each opset that can be written."""
+"""The IR version for each supported opset."""
 
 
 def write_model(graph: Graph, name: str) -> Any:
-    """The model of a main graph, whose inputs are those of `graph.shared`."""
+    """Return the model of a main graph, whose inputs are in `graph.shared`."""
     onnx = get_package()
     drop_unread(graph)
     opset = graph.opset
@@ -39,7 +39,7 @@ def _every(graph: Graph) -> Iterator[Node]:
 
 
 def drop_unread(graph: Graph) -> None:
-    """Leave out the nodes, of the graph and of the blocks inside it, whose values nobody reads."""
+    """Remove nodes without readers from the graph and its nested blocks."""
     wanted = {value.name for value in graph.outputs}
     kept = []
     for node in reversed(graph.nodes):

@@ -1,4 +1,4 @@
-"""How an operator is said in ONNX: a rule for each, found by the operator's name."""
+"""The export rules of operators, by operator name."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,15 +15,15 @@ _COMPLEX_RULES: dict[str, Rule] = {}
 
 
 def export(*types: str) -> Callable[[Rule], Rule]:
-    """Declare how operators of these types become nodes.
+    """Register the decorated function as the export rule of operators of these types.
 
         @export("square")
         def square(g, x):
             return g("Mul", x, x)
 
-    A rule is called as the operator's kernel is: inputs by position, as `Value`s, a list of a variadic slot and None of one that is left
-    out; attributes by name. Before them it is given the graph. It returns what the kernel returns: a name for each output. It raises
-    `Unsupported` for what ONNX cannot say. Rules of operators of your own are declared the same way.
+    A rule is called like the operator's kernel, after the graph: inputs by position as `Value`s, a list for a variadic slot, None for an
+    omitted one; attributes by name. It returns one name per output, structured like the kernel's result, or raises `Unsupported` if ONNX
+    cannot express the case. Rules of custom operators are declared in the same way.
     """
 
     def declare(rule: Rule) -> Rule:
@@ -34,9 +34,10 @@ def export(*types: str) -> Callable[[Rule], Rule]:
 
 
 def export_of_complex(*types: str) -> Callable[[Rule], Rule]:
-    """Declare how operators of these types become nodes where they take or give complex numbers.
+    """Register the export rule of operators of these types for complex inputs or outputs.
 
-    ONNX has no operators for these: what is complex[...s] is a `Value` float[...s 2] of its parts. What has no such rule is refused.
+    ONNX has no operators on complex numbers: complex[...s] is a `Value` float[...s 2] of its parts. Without such a rule, the op is
+    unsupported.
     """
 
     def declare(rule: Rule) -> Rule:
@@ -47,7 +48,7 @@ def export_of_complex(*types: str) -> Callable[[Rule], Rule]:
 
 
 def export_block(type: str) -> Callable[[Rule], Rule]:
-    """Declare how an operator that owns a block is exported: by a function of the lowering, the graph and the op."""
+    """Register the export rule of an operator that owns a block: a function of the lowering, the graph and the op."""
 
     def declare(rule: Rule) -> Rule:
         _declare(_BLOCK_RULES, (type,), rule)
@@ -59,17 +60,17 @@ def export_block(type: str) -> Callable[[Rule], Rule]:
 def _declare(rules: dict[str, Rule], types: tuple[str, ...], rule: Rule) -> None:
     for type in types:
         if type in rules:
-            raise DeclarationError(f'"{type}" has a rule for its export already')
+            raise DeclarationError(f'"{type}" already has an export rule')
         rules[type] = rule
 
 
 def find_rule(type: str) -> Rule | None:
-    """The rule of an operator; None where it has none."""
+    """Return the rule of an operator, or None."""
     return _RULES.get(type)
 
 
 def find_complex_rule(type: str) -> Rule | None:
-    """The rule of an operator on complex numbers; None where it has none."""
+    """Return the rule of an operator on complex numbers, or None."""
     return _COMPLEX_RULES.get(type)
 
 
@@ -82,5 +83,5 @@ def has_rule(type: str) -> bool:
 
 
 def rules() -> list[str]:
-    """The operators that have a rule, by name."""
+    """Return the names of all operators that have a rule."""
     return sorted({*_RULES, *_BLOCK_RULES, *_COMPLEX_RULES})

@@ -1,4 +1,4 @@
-"""Nodes whose inputs are known: computed now, with symbols for sizes that a run tells, or by the very operators that would run."""
+"""Evaluate nodes with known inputs at import: symbolic sizes by folds, numbers by running the operators."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["folded"]
 
-_FEW = 64  # elements of a float initializer that is rather a setting than a weight
+_FEW = 64  # elements of a float initializer that is still treated as a setting, not as a weight
 
 
 def folded(
     importer: "Importer", rule: Rule, node: Any, values: Mapping[str, Any], inputs: "Sequence[Value]", names: "Names"
 ) -> "Sequence[Value] | None":
-    """The outputs of a node, where its inputs are known and few; None where it is to be computed when the model runs."""
+    """Return the outputs of a node if its inputs are known and small; None if it must be computed in the run."""
     if not rule.folds or not node.input or not all(item is None or _is_setting(item, importer) for item in inputs):
         return None
     known: list[Any] = list(inputs)
@@ -33,7 +33,7 @@ def folded(
     if function is not None and all(item is None or not item.dtype.is_floating for item in known):
         try:
             result = function(*[None if item is None else item for item in known], **values)
-        except Exception:  # what a stranger wrote into a node that no fold expected: the rule says what does not fit
+        except Exception:  # a malformed node that no fold expects: its rule reports the problem
             result = None
         if result is not None:
             return list(result) if isinstance(result, list | tuple) else [result]
@@ -43,7 +43,7 @@ def folded(
 
 
 def _is_setting(item: object, importer: "Importer") -> bool:
-    """Whether a value is known, and no parameter that a program keeps as one."""
+    """Return whether a value is known and not a parameter of the program."""
     if not isinstance(item, Known) or item.count > MOST_ELEMENTS:
         return False
     weight = item.parameter is not None and item.dtype.is_floating
@@ -53,7 +53,7 @@ def _is_setting(item: object, importer: "Importer") -> bool:
 def _computed(
     importer: "Importer", rule: Rule, node: Any, values: Mapping[str, Any], inputs: "list[Known | None]", names: "Names"
 ) -> "Sequence[Value] | None":
-    """The result of the rule, run on the spot in a program of its own."""
+    """Return the results of a rule, evaluated in a temporary program."""
     program, outer = Program(), importer.writer
     try:
         with program:

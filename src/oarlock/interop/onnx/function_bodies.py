@@ -1,4 +1,4 @@
-"""The body of an operator of ONNX that is defined by others, as its schema gives it."""
+"""Find the function bodies of ONNX operators that are defined by other operators."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,9 +14,9 @@ __all__ = ["find_body"]
 def find_body(
     node: Any, attributes: Mapping[str, Any], domain: str, opset: int | None, inputs: Sequence[object]
 ) -> tuple[Any, dict[str, Any]] | None:
-    """The body, a FunctionProto, for a node with these inputs, and the attributes that the schema has defaults for.
+    """Return the FunctionProto of a node with these inputs, and the default attributes in its schema.
 
-    None where the schema has no body, or there is no schema.
+    None if there is no schema, or the schema has no body.
     """
     onnx = get_package()
     if opset is None:
@@ -34,12 +34,12 @@ def find_body(
     try:
         body = schema.get_context_dependent_function(_with(node, attributes, onnx).SerializeToString(), types)
         return (onnx.FunctionProto.FromString(body), defaults) if body else None
-    except Exception:  # whatever the schema did not expect of a node: it has no body for it
+    except Exception:  # the schema does not support the node: it has no body for it
         return None
 
 
 def _with(node: Any, attributes: Mapping[str, Any], onnx: Any) -> Any:
-    """The node with the values of its attributes, some of which may stand for those of a function around it."""
+    """Return the node with its attributes, in which references are resolved."""
     found = onnx.NodeProto()
     found.CopyFrom(node)
     del found.attribute[:]
@@ -50,7 +50,7 @@ def _with(node: Any, attributes: Mapping[str, Any], onnx: Any) -> Any:
 
 
 def _type_of(value: object, onnx: Any) -> Any:
-    """The type of an input as a TypeProto; an empty one for what is left out."""
+    """Return the type of an input as a TypeProto; an empty one for an omitted input."""
     if not isinstance(value, Var | Known):
         return onnx.TypeProto()
     shape = None if value.shape is None else [size if isinstance(size, int) else None for size in value.shape]

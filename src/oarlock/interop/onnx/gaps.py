@@ -1,4 +1,4 @@
-"""The gaps of a model, which cannot come in: collected while it is read, said in one message."""
+"""Unsupported nodes of a model: collected during the import, reported in one error."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _MOST_LINES = 24
 
 @dataclass(frozen=True)
 class Gap:
-    """A node that cannot come in: its operator and name, and the reason. `unknown` is the value that would have to be known."""
+    """An unsupported node: its operator, its name and the reason. `unknown` is the value that would have to be known."""
 
     operator: str
     node: str
@@ -22,7 +22,7 @@ class Gap:
 
 
 def refuse(gaps: Sequence[Gap], name: str, nodes: int) -> UnsupportedError:
-    """The error that says all gaps: a line for each operator and reason, with the nodes that it is about; `refusals` are the gaps."""
+    """Return the error that reports all gaps, grouped by operator and reason; its `refusals` are the gaps."""
     groups: dict[tuple[str, str], list[Gap]] = {}
     for gap in gaps:
         groups.setdefault((gap.operator, gap.reason), []).append(gap)
@@ -33,10 +33,10 @@ def refuse(gaps: Sequence[Gap], name: str, nodes: int) -> UnsupportedError:
         where = f" ({', '.join(names)}{more})" if names else f" ({len(found)} nodes)" if len(found) > 1 else ""
         lines.append(f"{operator}{where}: {reason}"[:400])
     left = len(lines) - _MOST_LINES
-    shown = lines[:_MOST_LINES] + ([f"and {left} other reasons"] if left > 0 else [])
+    shown = lines[:_MOST_LINES] + ([f"and {left} more reasons"] if left > 0 else [])
     hints = list(dict.fromkeys(gap.hint for gap in gaps if gap.hint))
     error = UnsupportedError(
-        f'"{name}" cannot come in: {len(gaps)} of its {nodes} nodes cannot be written as operators of ours',
+        f'"{name}" cannot be imported: {len(gaps)} of its {nodes} nodes are not supported',
         given=shown,
         hint="; ".join(hints[:2]) or None,
     )

@@ -1,4 +1,4 @@
-"""The walk through a model, node by node: by rules, by functions, or as known values. What cannot come in is noted."""
+"""Import a model node by node: by rules, by functions, or as known values. Unsupported nodes are collected."""
 
 import inspect
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ __all__ = ["Importer", "Missing", "Names", "Value"]
 
 @dataclass(frozen=True, eq=False)
 class Missing:
-    """The output of a node that cannot come in. Nodes that read it are not looked at."""
+    """The output of an unsupported node. Nodes that read it are skipped."""
 
 
 Value = Var | Known | Missing | None
@@ -34,7 +34,7 @@ Value = Var | Known | Missing | None
 
 @dataclass
 class Names:
-    """The values of a graph or of a function's body by name, and the graph around it."""
+    """The values of a graph or of a function body by name, and the enclosing graph."""
 
     around: "Names | None" = None
     opsets: Mapping[str, int] = field(default_factory=dict)
@@ -43,23 +43,23 @@ class Names:
     values: dict[str, Value] = field(default_factory=dict)
 
     def inside(self) -> "Names":
-        """Those of a graph inside."""
+        """Return the names for a nested graph."""
         return Names(self, self.opsets, self.given, self.depth + 1)
 
     def get(self, name: str) -> Value:
-        """The value called `name`; None for what is left out. Raises FormatError where there is none."""
+        """Return the value `name`; None for an omitted input. Raises FormatError if it is undefined."""
         names: Names | None = self if name else None
         while names is not None:
             if name in names.values:
                 return names.values[name]
             names = names.around
         if name:
-            raise FormatError(f'"{name[:80]}" is read, and nothing before defines it')
+            raise FormatError(f'"{name[:80]}" is read before it is defined')
         return None
 
 
 class Importer:
-    """One import: the model, the program that it becomes, and the gaps so far."""
+    """One import: the model, the program, and the unsupported nodes found so far."""
 
     def __init__(self, model: Any, writer: ProgramWriter, reader: TensorReader, limits: Limits):
         self.model = model
@@ -72,12 +72,12 @@ class Importer:
         self.declared = {item.name: item.type for item in (*model.graph.value_info, *model.graph.output)}
 
     def convert_graph(self, graph: Any, names: Names) -> None:
-        """Write the nodes of a graph into the block that is open; what they give stands in `names`."""
+        """Write the nodes of a graph into the open block; their outputs are added to `names`."""
         for tensor in graph.initializer:
             if tensor.name not in names.values:
                 names.values[tensor.name] = self._initializer(tensor)
         for tensor in graph.sparse_initializer:
-            self.note("sparse tensor", tensor.values.name, "sparse tensors are not read")
+            self.note("sparse tensor", tensor.values.name, "sparse tensors are not supported")
             names.values[tensor.values.name] = Missing()
         for node in graph.node:
             self.convert_node(node, names)
@@ -86,12 +86,12 @@ class Importer:
         try:
             dtype, shape, read = self.reader.open(tensor, f'the initializer "{tensor.name[:80]}"')
         except UnknownElementTypeError as error:
-            self.note("initializer", tensor.name, f"it is a tensor of {error}, of which we have none")
+            self.note("initializer", tensor.name, f"tensors of {error} are not supported")
             return Missing()
         return Known(dtype, shape, read, parameter=tensor.name)
 
     def convert_node(self, node: Any, names: Names) -> None:
-        """Write one node. What it cannot be written for is noted as a gap."""
+        """Write one node; if that is not possible, record a gap."""
         self.nodes += 1
         if self.nodes > self.limits.ops:
             raise LimitError(
@@ -118,11 +118,11 @@ class Importer:
         found = [*outputs, *[None] * len(node.output)][: len(node.output)]
         for number, (name, item) in enumerate(zip(node.output, found, strict=True)):
             if name and item is None:
-                raise Unsupported(f"its output {number} is read, which is not computed")
+                raise Unsupported(f"its output {number} is read but not computed")
         return found
 
     def _outputs(self, node: Any, domain: str, attributes: Mapping[str, Any], inputs: Sequence[Value], names: Names) -> Sequence[Value]:
-        """The outputs of a node, in order."""
+        """Return the outputs of a node, in order."""
         function = self.functions.get((domain, node.op_type))
         if function is not None:
             return self._call_function(function, attributes, inputs, names, opsets_of(function))
@@ -147,11 +147,9 @@ class Importer:
     ) -> list[Value]:
         """Write the body of a function; return its outputs."""
         if names.depth >= self.limits.depth:
-            raise LimitError(
-                f"functions and graphs stand more than {self.limits.depth} deep in one another", hint="limits=Limits(depth=...)"
-            )
+            raise LimitError(f"functions and graphs are nested more than {self.limits.depth} deep", hint="limits=Limits(depth=...)")
         if len(inputs) > len(function.input):
-            raise Unsupported(f"it has {len(inputs)} inputs, where the function takes {len(function.input)}")
+            raise Unsupported(f"it has {len(inputs)} inputs, but the function takes {len(function.input)}")
         given = {attribute.name: attribute for attribute in function.attribute_proto} | dict(attributes)
         inner = Names(None, opsets, given, names.depth + 1)
         for number, name in enumerate(function.input):
@@ -161,14 +159,14 @@ class Importer:
         return [inner.values.get(name) for name in function.output]
 
     def apply(self, found: Rule, node: Any, values: Mapping[str, Any], inputs: Sequence[Value], names: Names) -> list[Value]:
-        """The outputs that the rule of a node gives. Raises Unsupported, and our errors for what does not fit our operators."""
+        """Return the results of the rule of a node. Raises Unsupported, or the errors of the operators that it writes."""
         slots = [*found.inputs, *[found.variadic] * (len(inputs) - len(found.inputs))] if found.variadic else list(found.inputs)
         if len(inputs) > len(slots) and any(item is not None for item in inputs[len(slots) :]):
-            raise Unsupported(f"it has {len(inputs)} inputs, where {len(slots)} are known")
+            raise Unsupported(f"it has {len(inputs)} inputs, but only {len(slots)} are supported")
         given = list(inputs[: len(slots)]) + [None] * (found.least - len(inputs))
         for slot, item in zip(slots[: found.least], given, strict=False):
             if item is None:
-                raise Unsupported(f"its input {slot} is left out")
+                raise Unsupported(f"its input {slot} is missing")
         keywords: dict[str, Any] = {}
         for name, default in found.attributes.items():
             if name in values:
@@ -176,20 +174,20 @@ class Importer:
             elif name in ("outputs", "opset", "importer", "names"):
                 keywords[name] = {"outputs": len(node.output), "opset": names.opsets[""], "importer": self, "names": names}[name]
             elif default is inspect.Parameter.empty:
-                raise Unsupported(f"its attribute {name} is left out")
+                raise Unsupported(f"its attribute {name} is missing")
         unknown = sorted(set(values) - set(found.attributes))
         if unknown:
-            raise Unsupported(f"it has an attribute {unknown[0][:40]}, which is not known")
+            raise Unsupported(f"its attribute {unknown[0][:40]} is not supported")
         arguments = [self._argument(found, slot or "", item) for slot, item in zip(slots, given, strict=False)]
         try:
             result = found.function(*arguments, **keywords)
         except (Unsupported, OarlockError):
             raise
-        except ArithmeticError as error:  # a division by 0, which says less than the attributes do
+        except ArithmeticError as error:  # a division by 0, whose message says less than the attributes
             shown = ", ".join(f"{name}={value!r:.40}" for name, value in list(values.items())[:8])
-            raise Unsupported(f"its numbers do not fit each other: {shown}"[:300]) from error
-        except Exception as error:  # what a stranger wrote into a node that no rule expected
-            raise Unsupported(f"it does not fit its rule: {type(error).__name__}: {error}"[:300]) from error
+            raise Unsupported(f"its attributes are inconsistent: {shown}"[:300]) from error
+        except Exception as error:  # a malformed node that no rule expects
+            raise Unsupported(f"its rule failed: {type(error).__name__}: {error}"[:300]) from error
         results = list(result) if isinstance(result, list | tuple) else [result]
         for item in results:
             if isinstance(item, Var):
@@ -197,16 +195,16 @@ class Importer:
         return results
 
     def _argument(self, found: Rule, slot: str, item: Value) -> Any:
-        """An input as a rule takes it."""
+        """Return an input in the form that the rule takes."""
         if item is None:
             return None
         if isinstance(item, Known) and slot in (found.known | found.either):
             return item
         if slot in found.known:
-            raise Unsupported(f"its input {slot} is computed when the model runs, and has to be known before", unknown=slot)
+            raise Unsupported(f"its input {slot} is computed at run time, but must be known at import", unknown=slot)
         return self.writer.variable(item)  # type: ignore[arg-type]
 
-    # What cannot come in
+    # Unsupported nodes
 
     def _gap(self, node: Any, reason: Unsupported) -> None:
         unknown = None
@@ -217,7 +215,7 @@ class Importer:
             unknown = node.input[number] if number < len(node.input) else None
         hint = reason.hint
         if unknown is not None and unknown in {item.name for item in self.model.graph.input}:
-            hint = hint or f"values={{{unknown[:60]!r}: ...}} makes a constant of an input"
+            hint = hint or f"pass values={{{unknown[:60]!r}: ...}} to make the input a constant"
         domain = domain_of(node.domain)
         operator = f"{domain[:60]}.{node.op_type[:60]}" if domain else node.op_type[:60]
         self.note(operator, node.name or next(iter(node.output), ""), reason.reason, hint, unknown)
@@ -226,11 +224,11 @@ class Importer:
         return opsets_of(self.model).get("", 0)
 
     def note(self, operator: str, node: str, reason: str, hint: str | None = None, unknown: str | None = None) -> None:
-        """Note a gap."""
+        """Add an unsupported node."""
         self.gaps.append(Gap(operator, node[:120], reason, hint, unknown))
 
     def _stand_in(self, name: str) -> Value:
-        """A stand-in for an output that is not there, so that its readers are looked at too: a variable where its type is declared."""
+        """Return a placeholder for the output of an unsupported node: a variable if its type is declared, so that readers are checked."""
         kind = self.declared.get(name)
         if (
             kind is None
@@ -249,7 +247,7 @@ class Importer:
 
 def _no_rule(domain: str, opset: int | None) -> str:
     if opset is None:
-        return "its operators are not imported by the model"
+        return "the model does not import its operator set"
     if domain:
-        return f"the domain {domain[:60]} is not one that we know, and no function of the model says what it means"
-    return f"no operator of ours, and no function of ONNX, says what it means in opset {opset}"
+        return f"the domain {domain[:60]} is unknown, and the model has no function for it"
+    return f"there is no rule and no ONNX function for it in opset {opset}"

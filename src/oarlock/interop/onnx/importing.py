@@ -1,4 +1,4 @@
-"""`from_onnx`: an ONNX model as a program of ours, with its parameters."""
+"""`from_onnx`: import an ONNX model as a program with its parameters."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -35,7 +35,7 @@ from oarlock.tensor.dtype import from_torch
 __all__ = ["from_onnx"]
 
 _STATISTICS = {"BatchNormalization": (3, 4)}
-"""Inputs that are statistics, which nobody trains."""
+"""Inputs that are statistics, which are not trained."""
 
 
 @refuses_memory
@@ -48,18 +48,17 @@ def from_onnx(
     limits: Limits | None = None,
     untrusted: bool = False,
 ) -> Model:
-    """An ONNX model as a program with its parameters: printed, trained, saved and run as any other.
+    """Import an ONNX model as a program with its parameters, which can be printed, trained, saved and run.
 
-    Inputs and outputs keep their names, and initializers of floats are parameters under theirs; signs that no name of ours may have
-    become dots and underscores. `trainable` says which are to be trained: those of these names, or all but single numbers and the
-    statistics of batch normalization. Symbolic sizes are ours: `sizes` gives some of them a number or another name, `{"batch": 8}`;
-    those without a name are called after the input, `x.0`. `values` makes constants of inputs, by name. Opsets 17 to 23 are tested, others
-    taken as far as nothing in them is unknown. Tensors in other files are read from the folder of the model, never from elsewhere. With
-    `untrusted`, neither it nor they are links, and what the model runs is counted.
+    Inputs and outputs keep their names, and float initializers become parameters of the same name; characters that names do not allow
+    become dots and underscores. `trainable` selects the parameters to train: a list of names, or True for all except single numbers and the
+    statistics of batch normalization. `sizes` replaces symbolic sizes by a number or another name, as in `{"batch": 8}`; unnamed ones are
+    named after the input and axis, as in `x.0`. `values` turns inputs into constants, by name. Opsets 17 to 23 are tested; other opsets are
+    imported if all their operators are known. External tensors are only read from the model's folder. With `untrusted`, links are rejected
+    and the cost of running the model is limited.
 
-    Raises UnsupportedError with all that cannot come in, before anything is made; MissingFileError, ReadError, FormatError or
-    LimitError for a file that is refused; ArgumentError where the package `onnx` is not installed, or for names that the model does not
-    have; ShapeError for `sizes` that are none.
+    Raises UnsupportedError with all unsupported nodes, before anything is created; MissingFileError, ReadError, FormatError or LimitError
+    for an invalid file; ArgumentError if the package `onnx` is not installed or a name is not in the model; ShapeError for invalid `sizes`.
     """
     limits = limits or Limits()
     model = read_model_file(path, limits, untrusted=untrusted)
@@ -82,16 +81,16 @@ def from_onnx(
 
 
 def _trained(model: Any, trainable: bool | Collection[str]) -> frozenset[str]:
-    """The names of the initializers that are to be trained. Raises ArgumentError for a name that none has."""
+    """Return the names of the initializers to train. Raises ArgumentError for an unknown name."""
     floats = [tensor for tensor in model.graph.initializer if tensor.data_type in DTYPES and DTYPES[tensor.data_type].is_floating]
     if not isinstance(trainable, bool):
         known = [tensor.name for tensor in floats]
         for name in trainable:
             if name not in known:
                 raise ArgumentError(
-                    f"trainable: the model has no initializer {name!r:.80} of floats",
+                    f"trainable: the model has no float initializer {name!r:.80}",
                     location=here(),
-                    given=[f"there are: {list_names(str(name), known)}" if known else "there is none"],
+                    given=[f"initializers: {list_names(str(name), known)}" if known else "there are none"],
                     hint=did_you_mean(str(name), known),
                 )
         return frozenset(trainable)
@@ -112,7 +111,7 @@ def _filled(program: Program, writer: ProgramWriter) -> Scope:
 
 
 def _targets(importer: Importer, names: Names) -> dict[str, Var]:
-    """The outputs of the model by their labels, each a variable of its own that an op defines."""
+    """Return the outputs of the model by label, each as a distinct variable that an op defines."""
     targets: dict[str, Var] = {}
     for output in importer.model.graph.output:
         value = names.get(output.name)
@@ -137,7 +136,7 @@ class _Inputs:
         self.met: set[str] = set()
 
     def declare(self, names: Names) -> None:
-        """Declare them; those that have a value become constants. Raises ArgumentError for sizes and values of names that are not there."""
+        """Declare the inputs; those with a value become constants. Raises ArgumentError for unknown names in sizes and values."""
         graph = self.importer.model.graph
         initialized = {tensor.name for tensor in graph.initializer} - self.values.keys()
         inputs = [item for item in graph.input if item.name not in initialized]
@@ -152,7 +151,7 @@ class _Inputs:
                 raise ArgumentError(
                     f"{what}: the model has no {'input' if what == 'values' else 'size'} {name!r:.80}",
                     location=here(),
-                    given=[f"there are: {list_names(str(name), known)}" if known else "there is none"],
+                    given=[f"{'inputs' if what == 'values' else 'sizes'}: {list_names(str(name), known)}" if known else "there are none"],
                     hint=did_you_mean(str(name), known),
                 )
 
@@ -160,20 +159,20 @@ class _Inputs:
         importer = self.importer
         if item.type.WhichOneof("value") != "tensor_type":
             kind = (item.type.WhichOneof("value") or "nothing").removesuffix("_type").replace("_", " ")
-            return self._missing(item, f"it is a {kind}, where tensors are taken")
+            return self._missing(item, f"it is a {kind}; only tensors are supported")
         number = item.type.tensor_type.elem_type
         if number not in DTYPES:
-            return self._missing(item, f"it is a tensor of {NAMES.get(number, number)}, of which we have none")
+            return self._missing(item, f"tensors of {NAMES.get(number, number)} are not supported")
         if item.name in self.values:
             tensor = to_tensor(self.values[item.name])
             if from_torch(tensor.dtype) is not DTYPES[number]:
-                raise ArgumentError(f"values: {item.name!r:.80} is {DTYPES[number]}, not {from_torch(tensor.dtype)}", location=here())
+                raise ArgumentError(f"values: {item.name!r:.80} must be {DTYPES[number]}, not {from_torch(tensor.dtype)}", location=here())
             return known_numbers(tensor)
         if not item.type.tensor_type.HasField("shape"):
-            return self._missing(item, "its number of dimensions is not said")
+            return self._missing(item, "its number of dimensions is unknown")
         shape = self._shape(item)
         if len(shape) > importer.limits.rank or any(isinstance(size, int) and size > importer.limits.size for size in shape):
-            return self._missing(item, f"its shape is beyond what is allowed: {list(shape[:16])}")
+            return self._missing(item, f"its shape exceeds the limits: {list(shape[:16])}")
         main = importer.writer.program.main
         var = main.new_var(importer.writer.free_name(item.name), DTYPES[number], shape, stop_gradient=True)
         main.inputs.append(var)
@@ -195,13 +194,13 @@ class _Inputs:
             self.met.add(name)
             given = self.sizes.get(name, name)
             if name in self.sizes and not isinstance(given, str) and (not isinstance(given, int) or isinstance(given, bool) or given < 0):
-                raise ShapeError(f"sizes: {name!r:.80} is a number from 0 or a name, not {given!r:.60}", location=here())
+                raise ShapeError(f"sizes: {name!r:.80} must be a name or a number from 0, not {given!r:.60}", location=here())
             shape.append(given if isinstance(given, int) else _symbol(given))
         return tuple(shape)
 
 
 def _symbol(text: str) -> Size:
-    """A size as we spell it: arithmetic of names stays that, any other text becomes a name."""
+    """Convert text to a size: arithmetic of names is kept, other text becomes a name."""
     try:
         found = add(text.replace(" ", ""), 0)
         return found if isinstance(found, str) else _legal_size(text)
@@ -210,6 +209,6 @@ def _symbol(text: str) -> Size:
 
 
 def _legal_size(text: str) -> str:
-    """A name for a size, from any text."""
+    """Convert text to a valid name of a size."""
     name = legal_name(text).replace("-", "_").strip(".")
     return name if name and (name[0].isalpha() or name[0] == "_") else f"size_{name}"

@@ -1,4 +1,4 @@
-"""Values that are known when a program is written: numbers, and sizes, which may be symbols."""
+"""Values known at import: numbers, and sizes that may be symbolic."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,13 +12,13 @@ from oarlock.tensor.dtype import from_torch, to_torch
 __all__ = ["MOST_ELEMENTS", "Known", "known_numbers", "known_sizes"]
 
 MOST_ELEMENTS = 2**16
-"""More are no shapes, axes or bounds, and stay tensors."""
+"""Larger values are not shapes, axes or bounds, and stay tensors."""
 
 
 class Known:
-    """A value that is known. `parameter` is the name of the initializer that it is, where a program keeps it as a parameter.
+    """A value known at import. `parameter` is the name of its initializer if the program keeps it as a parameter.
 
-    `sizes` is an array of numbers and symbols where some of it is symbols; else there is a tensor, read when it is asked for.
+    `sizes` is an array of numbers and symbols if some elements are symbols; otherwise the value is a tensor, read on first use.
     """
 
     def __init__(
@@ -39,50 +39,50 @@ class Known:
 
     @classmethod
     def of(cls, numbers: float | Sequence[float], dtype: DType) -> "Known":
-        """Numbers, one or several in a row."""
+        """Create a value from one number, or a vector of numbers."""
         return known_numbers(torch.tensor(numbers, dtype=to_torch(dtype)))
 
     @property
     def tensor(self) -> torch.Tensor:
-        """The elements. Only where no size among them is a symbol."""
+        """Return the elements. Only valid if none of them is a symbol."""
         if self._tensor is None:
-            assert self._read is not None, "sizes are no tensor"
+            assert self._read is not None, "symbolic sizes have no tensor"
             self._tensor, self._read = self._read(), None
         return self._tensor
 
     @property
     def count(self) -> int:
-        """How many elements there are."""
+        """Return the number of elements."""
         return int(numpy.prod(self.shape, dtype=object)) if self.shape else 1
 
     @property
     def array(self) -> numpy.ndarray:
-        """The elements as Python's numbers, or symbols, in an array of objects. Raises ValueError where they are too many for settings."""
+        """Return the elements as an object array of Python numbers or symbols. Raises ValueError if there are too many for a setting."""
         if self.sizes is not None:
             return self.sizes
         if self.count > MOST_ELEMENTS:
-            raise ValueError(f"{self.count:,} elements, where settings have {MOST_ELEMENTS:,} at most")
+            raise ValueError(f"{self.count:,} elements, more than the {MOST_ELEMENTS:,} of a setting")
         return _objects(self.tensor.tolist(), self.shape)
 
     def items(self) -> list:
-        """The elements in a row: numbers, or symbols."""
+        """Return the elements as a flat list of numbers or symbols."""
         return list(self.array.reshape(-1))
 
     def item(self):
-        """The one element. Raises ValueError where there are more."""
+        """Return the only element. Raises ValueError if there are more."""
         (found,) = self.items()
         return found
 
 
 def known_numbers(tensor: torch.Tensor) -> Known:
-    """A tensor as a known value."""
+    """Return a tensor as a known value."""
     dtype = from_torch(tensor.dtype)
-    assert dtype is not None, "no kernel of ours gives another dtype"
+    assert dtype is not None, "kernels only return known dtypes"
     return Known(dtype, tuple(tensor.shape), lambda: tensor)
 
 
 def known_sizes(array: numpy.ndarray | Sequence[Size], dtype: DType = DType.INT64) -> Known:
-    """Numbers and symbols as a known value."""
+    """Return numbers and symbols as a known value."""
     objects = array if isinstance(array, numpy.ndarray) else _objects(list(array), (len(array),))
     if any(isinstance(item, str) for item in objects.reshape(-1)):
         return Known(dtype, objects.shape, sizes=objects)

@@ -1,4 +1,4 @@
-"""The `onnx` package, an extra: imported when a model is read or written, not before."""
+"""Import the `onnx` package, an extra, on first use."""
 
 import importlib
 from typing import Any
@@ -9,8 +9,8 @@ __all__ = ["get_package"]
 
 
 def get_package(name: str = "onnx") -> Any:
-    """The package called `name`. Raises ArgumentError where it is not installed."""
+    """Import the package `name`. Raises ArgumentError if it is not installed."""
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise ArgumentError(f"{name} is not installed, and ONNX models need it", hint='pip install "oarlock[onnx]"') from None
+        raise ArgumentError(f"{name} is not installed, but ONNX models require it", hint='pip install "oarlock[onnx]"') from None

@@ -1,4 +1,4 @@
-"""The program that an ONNX model becomes, while it is written: known values as parameters, constants and sizes that a run tells."""
+"""Write the program of an ONNX model: known values become parameters, constants or run-time sizes."""
 
 import re
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ _EXACT = 2**53
 
 @dataclass
 class ProgramWriter:
-    """A program, the values of what outlives a run of it, and the variables whose shapes tell sizes."""
+    """A program, the values of its persistent variables, and the variables whose shapes determine sizes."""
 
     program: Program
     trainable: frozenset[str] = frozenset()
@@ -34,7 +34,7 @@ class ProgramWriter:
     _origins: dict[Size, list[tuple[Var, int]]] = field(default_factory=dict)
 
     def variable(self, value: "Var | Known") -> Var:
-        """A value as a variable of the program. Raises Unsupported for a size that no run tells."""
+        """Return a value as a variable of the program. Raises Unsupported for a size that is unknown at run time."""
         if isinstance(value, Var):
             return value
         if value in self._made:
@@ -49,7 +49,7 @@ class ProgramWriter:
         return self._made[value]
 
     def _keep(self, value: Known) -> Var:
-        """A value as a parameter, or as state that nobody trains."""
+        """Declare a value as a parameter, or as state that is not trained."""
         main, given = self.program.main, value.parameter
         name = self.free_name(given or "constant")
         parameter = given is not None and value.dtype.is_floating
@@ -65,31 +65,31 @@ class ProgramWriter:
         )
 
     def free_name(self, name: str) -> str:
-        """`name`, or what is nearest to it and legal and free in the program."""
+        """Return `name`, changed to be valid and unused in the program."""
         name = legal_name(name)
         return name if name not in self.program.main.vars and self.program.is_free(name) else self.program.unique(name)
 
     def note_sizes(self, var: Var) -> None:
-        """Remember that a run tells the sizes of `var`."""
+        """Record that the shape of `var` determines its sizes."""
         for axis, size in enumerate(var.shape or ()):
             if isinstance(size, str):
                 self._origins.setdefault(size, []).append((var, axis))
 
     def tellers(self, sizes: Iterable[Size]) -> list[Var]:
-        """Variables that are seen from here and whose shapes tell the symbols among `sizes`, as far as there are any."""
+        """Return visible variables whose shapes determine the symbols in `sizes`, where there are any."""
         around = set(innermost_block(self.program).enclosing())
         names = {name for size in sizes for name in ({size} | names_in(size) if isinstance(size, str) else ())}
         found = [var for name in sorted(names) for var, _ in self._origins.get(name, ()) if var.block in around]
         return list(dict.fromkeys(found))
 
     def _sizes(self, value: Known) -> Var:
-        """Sizes, some of them symbols, as a variable."""
+        """Return an array of sizes, some of them symbolic, as a variable."""
         parts = [op.reshape(self._size(item, value.dtype), shape=(1,)) for item in value.items()]
         joined = parts[0] if len(parts) == 1 else op.concat(parts, axis=0)
         return op.reshape(joined, shape=tuple(value.shape))
 
     def _size(self, size: Size, dtype: DType) -> Var:
-        """One size as a variable, of no axes."""
+        """Return one size as a scalar variable."""
         if isinstance(size, int):
             return op.full(shape=(), value=float(size), dtype=dtype)
         told = self._told(size)
@@ -98,7 +98,7 @@ class ProgramWriter:
         return told if told.dtype is dtype else op.cast(told, dtype=dtype)
 
     def _told(self, size: Size) -> Var | None:
-        """The size as the shape of some variable tells it; None where none does that is seen from here."""
+        """Return a size read from the shape of a visible variable, or None."""
         around = set(innermost_block(self.program).enclosing())
         for var, axis in self._origins.get(size, ()):
             if var.block in around:
@@ -111,13 +111,13 @@ class ProgramWriter:
         return None
 
     def _computed(self, size: Size) -> Var:
-        """A size that is arithmetic of names, as arithmetic of variables. Raises Unsupported where no variable tells a name."""
+        """Compute a size by arithmetic on variables. Raises Unsupported if the value of a name is unknown."""
         if isinstance(size, int):
             return op.full(shape=(), value=float(size), dtype=DType.INT64)
         if names_in(size) == {size}:
             told = self._told(size)
             if told is None:
-                raise Unsupported(f"the size {size} is read as a value, and no variable here tells it")
+                raise Unsupported(f"the size {size} is used as a value, but no visible variable has it")
             return told
         parts = []
         for factors, coefficient in terms(size).items():
@@ -133,14 +133,14 @@ class ProgramWriter:
 
 
 def legal_name(name: str) -> str:
-    """`name` as a variable may be called that a user names: other signs become `_`, slashes and colons between words a dot."""
+    """Return `name` as a valid variable name: slashes and colons between words become dots, other characters `_`."""
     changed = re.sub(r"[/:]+", ".", name.strip("/:"))
     changed = re.sub(r"\.\.+", ".", re.sub(r"[^A-Za-z0-9_.-]", "_", changed))[:200]
     return changed if changed and is_name(changed) else "value"
 
 
 def _only_number(tensor: torch.Tensor) -> float | None:
-    """The number that all elements are; None where they differ, or where a float does not hold it. A tensor of nothing is of zeros."""
+    """Return the value of all elements if they are equal and a float represents it exactly, else None. An empty tensor gives 0."""
     if not tensor.numel():
         return 0.0
     first = tensor.reshape(-1)[0]

@@ -1,4 +1,4 @@
-"""Rules: how an operator of ONNX is written as ours. One function each, with inputs by position and attributes by name."""
+"""The import rules of ONNX operators: one function each, with inputs by position and attributes by name."""
 
 import inspect
 from collections.abc import Callable, Collection
@@ -10,8 +10,8 @@ __all__ = ["Rule", "Unsupported", "find_rule", "fold", "folds", "rule", "rules"]
 NEVER = 2**31
 
 
-class Unsupported(Exception):  # noqa: N818  what a rule says, not what went wrong
-    """A rule cannot take what it is given: the reason, and what would let it. `unknown` is the parameter whose value it needs to know."""
+class Unsupported(Exception):  # noqa: N818  a reason, collected into one error
+    """A case that a rule does not support: the reason, and a hint. `unknown` is the parameter whose value must be known."""
 
     def __init__(self, reason: str, *, hint: str | None = None, unknown: str | None = None):
         super().__init__(reason)
@@ -22,11 +22,11 @@ class Unsupported(Exception):  # noqa: N818  what a rule says, not what went wro
 
 @dataclass(frozen=True)
 class Rule:
-    """The rule of one operator, from opset `since` on and before opset `until`.
+    """The rule of one operator, from opset `since` up to opset `until`, exclusive.
 
-    The positional parameters of `function` are the inputs, variables where they are not among `known`, of which it is given the value,
-    or among `either`, of which it is given the value where that is known. Its keyword-only parameters are the attributes, with the
-    defaults that ONNX has; `outputs` is how many outputs the node has, `opset` the version of the operators, `importer` the importer.
+    The positional parameters of `function` are the inputs. They are passed as variables, except that `known` inputs are passed as known
+    values and `either` inputs as known values if possible. Its keyword-only parameters are the attributes, with ONNX's defaults; `outputs`
+    is the number of outputs of the node, `opset` the operator set version, `importer` the importer.
     """
 
     function: Callable[..., Any]
@@ -48,7 +48,7 @@ folds: dict[str, Callable[..., Any]] = {}
 def rule(
     *types: str, since: int = 1, until: int = NEVER, known: Collection[str] = (), either: Collection[str] = (), folds: bool = True
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declare a function as the rule of operators of the default domain. With `folds`, what it gives for known inputs may be computed."""
+    """Register a function as the rule of operators of the default domain. With `folds`, it may be evaluated for known inputs."""
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         parameters = inspect.signature(function).parameters.values()
@@ -77,7 +77,7 @@ def rule(
 
 
 def fold(*types: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declare a function that computes with sizes, some of them symbols, given as arrays of objects. None where it cannot."""
+    """Register a function that computes with symbolic sizes, given as object arrays. It returns None if it cannot."""
 
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         for type in types:
@@ -89,5 +89,5 @@ def fold(*types: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def find_rule(type: str, opset: int) -> Rule | None:
-    """The rule of an operator in a version; None where there is none."""
+    """Return the rule of an operator in an opset, or None."""
     return next((item for item in rules.get(type, ()) if item.since <= opset < item.until), None)

@@ -1,4 +1,4 @@
-"""A model under ONNX Runtime: fed by the same names, checked as our own run checks, and refused in the same words."""
+"""Run a model in ONNX Runtime, with Oarlock's feeds, checks and errors."""
 
 import io
 import tempfile
@@ -27,23 +27,23 @@ _LARGE = 2**30  # bytes of values
 
 
 class OnnxRuntimeModel:
-    """A model, as it was when this was made, in a session of ONNX Runtime.
+    """A snapshot of a model in a session of ONNX Runtime.
 
-    `infer(feed)` takes and gives what `ol.infer(model, feed)` does, and raises FeedError as it does. What our kernels refuse of values -
-    a label that is no class, a row that is not there - is what ONNX Runtime makes of it: KernelError where it refuses. `session` is
-    ONNX Runtime's own. `threads` are those of one operator; as many as there are cores, unless said.
+    `infer(feed)` has the arguments, results and FeedErrors of `ol.infer(model, feed)`. Invalid values that Oarlock's kernels detect, such
+    as a label out of range, are left to ONNX Runtime: KernelError if it rejects them. `session` is the ONNX Runtime session. `threads` is
+    the number of threads of one operator, by default the number of cores.
 
-    Raises ArgumentError where `onnxruntime` is not installed, for a model whose runs are limited, which nothing would count there, and
-    what `ol.to_onnx` raises.
+    Raises ArgumentError if `onnxruntime` is not installed or the model has run limits, which ONNX Runtime cannot enforce, and the errors of
+    `ol.to_onnx`.
     """
 
     def __init__(self, model: Model, *, threads: int | None = None):
         runtime = get_package("onnxruntime")
         if model.limits is not None:
             raise ArgumentError(
-                "a model of a stranger has limits, which ONNX Runtime does not count",
+                "the model is untrusted and has run limits, which ONNX Runtime cannot enforce",
                 location=here(),
-                hint="run it here, or load it without untrusted=True where you trust it",
+                hint="run it with Oarlock, or load it without untrusted=True if you trust it",
             )
         self.program = prune(model.program, model.program.targets)
         self.scope = model.scope
@@ -51,28 +51,28 @@ class OnnxRuntimeModel:
         options.log_severity_level = 3
         if threads is not None:
             options.intra_op_num_threads = threads
-        with tempfile.TemporaryDirectory() as folder:  # for values that one message does not hold
+        with tempfile.TemporaryDirectory() as folder:  # for values that do not fit in one message
             large = sum(tensor.nbytes for _, tensor, _ in _values_of(model) if tensor is not None) > _LARGE
             held = f"{folder}/model.onnx" if large else io.BytesIO()
             self.exported = to_onnx(model, held, opset=_OPSET)
             if any(TRIP in path for path in self.exported.random.values()):
                 raise ProgramError(
-                    "this model draws random numbers in a loop, and nothing says how many trips a run will make",
+                    "the model draws random numbers in a loop whose number of iterations is unknown",
                     location=here(),
-                    hint="run it here; or to_onnx, and feed what Exported.keys gives for as many trips as there are at most",
+                    hint="run it with Oarlock, or use to_onnx and feed Exported.keys with the largest number of iterations",
                 )
             try:
                 self.session = runtime.InferenceSession(held if isinstance(held, str) else held.getvalue(), options)
-            except Exception as error:  # classes of a compiled module, which share no other
-                raise KernelError(f"ONNX Runtime does not take this program: {error}", given=[]) from error
+            except Exception as error:  # classes of a compiled module, without a common base class
+                raise KernelError(f"ONNX Runtime rejects this program: {error}", given=[]) from error
 
     def infer(self, feed: Mapping[str, object] | None = None) -> numpy.ndarray | dict[str, numpy.ndarray]:
-        """Compute the targets: one array, or a dict of them by label where there are several. Raises FeedError and KernelError."""
+        """Compute the targets: one array, or a dict of arrays by label if there are several. Raises FeedError and KernelError."""
         results = dict(zip(self.program.targets, self.run(feed or {}), strict=True))
         return next(iter(results.values())) if len(results) == 1 else results
 
     def run(self, feed: Mapping[str, object]) -> list[numpy.ndarray]:
-        """The targets, in order."""
+        """Return the targets, in order."""
         tensors = check_feed(self.program, feed, set(self.program.main.inputs), CPUPlace(), self.scope)
         parts = {name: torch.view_as_real(item) if item.is_complex() else item for name, item in tensors.items()}
         given = {name: parts[name].numpy() for name in self.exported.inputs if name in parts}
@@ -81,7 +81,7 @@ class OnnxRuntimeModel:
             found = self.session.run(None, given)
         except Exception as error:  # as above
             fed = [f'"{name}" is {from_torch(tensor.dtype)}{list(tensor.shape)}' for name, tensor in tensors.items()]
-            raise KernelError(f"ONNX Runtime refused to compute: {error}", given=fed) from error
+            raise KernelError(f"ONNX Runtime failed: {error}", given=fed) from error
         pairs = zip(self.program.targets.values(), found, strict=True)
         return [value.view(str(var.dtype))[..., 0] if var.dtype.is_complex else value for var, value in pairs]
 
@@ -90,7 +90,7 @@ _Values = list[tuple[Var, torch.Tensor | None, int]]
 
 
 def _values_of(model: Model) -> _Values:
-    """The values of the model's variables, each with the number of times that it was written over."""
+    """Return the values of the model's variables, with the version counters of their tensors."""
     found: _Values = []
     for var in model.program.persistables():
         variable = model.scope.find_var(var.name)
@@ -101,7 +101,7 @@ def _values_of(model: Model) -> _Values:
 
 
 def runtime_of(model: Model) -> OnnxRuntimeModel:
-    """The session of a model, made anew where its program or its values are not what they were."""
+    """Return the session of a model, created again if its program or its values have changed."""
     state = (model.program.serial, model.program.revision), _values_of(model)
     held = model.sessions.get("onnxruntime")
     if held is not None and held[0] == state[0] and _same(held[1], state[1]):
@@ -112,7 +112,7 @@ def runtime_of(model: Model) -> OnnxRuntimeModel:
 
 
 def _same(before: _Values, now: _Values) -> bool:
-    """Whether the same tensors are held, and nobody has written over one since. `before` holds them, so that no other takes their place."""
+    """Return whether both hold the same, unmodified tensors. `before` holds references, so their addresses cannot be reused."""
     return len(before) == len(now) and all(
         old[0] is new[0] and old[1] is new[1] and old[1] is not None and old[2] == new[2] for old, new in zip(before, now, strict=True)
     )

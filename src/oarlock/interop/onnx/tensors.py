@@ -1,4 +1,4 @@
-"""The tensors in a model: their types and sizes checked at once, their elements read when they are asked for."""
+"""Tensors of a model: types and sizes are checked immediately, elements are read on first use."""
 
 import math
 import sys
@@ -16,16 +16,16 @@ from oarlock.tensor.dtype import from_bytes, to_torch
 
 __all__ = ["TensorReader", "UnknownElementTypeError"]
 
-_FIELDS = {DType.FLOAT32: "float_data", DType.FLOAT64: "double_data", DType.INT64: "int64_data"}  # the others: int32_data
+_FIELDS = {DType.FLOAT32: "float_data", DType.FLOAT64: "double_data", DType.INT64: "int64_data"}  # others: int32_data
 _EXTERNAL = 1
 
 
 class UnknownElementTypeError(Exception):
-    """A tensor of a type that we have none of; what a program would need of it is not known."""
+    """A tensor of an unsupported type."""
 
 
 class TensorReader:
-    """Reads the tensors of one model. All together they have at most `limits.parameter_bytes`."""
+    """Reads the tensors of one model, with at most `limits.parameter_bytes` in total."""
 
     def __init__(self, files: ExternalFiles, limits: Limits):
         self.files = files
@@ -33,19 +33,19 @@ class TensorReader:
         self.total = 0
 
     def open(self, tensor: Any, what: str) -> tuple[DType, tuple[int, ...], Callable[[], torch.Tensor]]:
-        """The dtype and the shape of `tensor`, a TensorProto, and a function that reads it.
+        """Return the dtype and the shape of a TensorProto, and a function that reads its elements.
 
-        Raises FormatError where its bytes are not as many as its shape and type need, LimitError, UnknownElementTypeError.
+        Raises FormatError if the number of bytes does not match shape and type, LimitError, or UnknownElementTypeError.
         """
         dtype = DTYPES.get(tensor.data_type)
         if tensor.data_type not in NAMES:
-            raise FormatError(f"{what} has the element type {tensor.data_type}, which ONNX does not have")
+            raise FormatError(f"{what} has the unknown element type {tensor.data_type}")
         if dtype is None:
             raise UnknownElementTypeError(NAMES[tensor.data_type])
         shape = tuple(tensor.dims)
         self._require_allowed(shape, dtype, what)
         if tensor.HasField("segment"):
-            raise FormatError(f"{what} is a segment of a tensor, which no model holds")
+            raise FormatError(f"{what} is a segment of a tensor, which is not supported")
         count = math.prod(shape)
         size = count * dtype.itemsize
         if tensor.data_location == _EXTERNAL:
@@ -53,11 +53,11 @@ class TensorReader:
             return dtype, shape, lambda: _from_bytes(self.files.read(location, offset, size), shape, dtype)
         if tensor.HasField("raw_data"):
             if len(tensor.raw_data) != size:
-                raise FormatError(f"{what} has {len(tensor.raw_data):,} bytes, where {dtype}{list(shape)} has {size:,}")
+                raise FormatError(f"{what} has {len(tensor.raw_data):,} bytes, but {dtype}{list(shape)} needs {size:,}")
             return dtype, shape, lambda: _from_bytes(tensor.raw_data, shape, dtype)
         numbers = getattr(tensor, _FIELDS.get(dtype, "int32_data"))
         if len(numbers) != count:
-            raise FormatError(f"{what} has {len(numbers):,} elements, where {dtype}{list(shape)} has {count:,}")
+            raise FormatError(f"{what} has {len(numbers):,} elements, but {dtype}{list(shape)} needs {count:,}")
         return dtype, shape, lambda: _from_numbers(numbers, shape, dtype, what)
 
     def _require_allowed(self, shape: tuple[int, ...], dtype: DType, what: str) -> None:
@@ -84,10 +84,10 @@ def _from_bytes(data: bytes | bytearray, shape: tuple[int, ...], dtype: DType) -
 
 
 def _from_numbers(numbers: Sequence[float], shape: tuple[int, ...], dtype: DType, what: str) -> torch.Tensor:
-    """Elements that stand as numbers of protobuf, those of two bytes as the number that their bits are."""
+    """Convert elements stored as protobuf numbers. Elements of two bytes are stored as the integer of their bits."""
     if dtype in (DType.FLOAT16, DType.BFLOAT16):
         if any(not 0 <= number < 2**16 for number in numbers):
-            raise FormatError(f"{what} has an element that is no {dtype}")
+            raise FormatError(f"{what} has an element that is not a valid {dtype}")
         bits = b"".join(int(number).to_bytes(2, sys.byteorder) for number in numbers)
         return (
             torch.frombuffer(bytearray(bits), dtype=to_torch(dtype)).reshape(shape) if bits else torch.zeros(shape, dtype=to_torch(dtype))
@@ -95,5 +95,5 @@ def _from_numbers(numbers: Sequence[float], shape: tuple[int, ...], dtype: DType
     if dtype is DType.BOOL:
         return torch.tensor([number != 0 for number in numbers], dtype=torch.bool).reshape(shape)
     if not dtype.is_floating and not all(dtype.holds(number) for number in numbers):
-        raise FormatError(f"{what} has an element that is no {dtype}")
+        raise FormatError(f"{what} has an element that is not a valid {dtype}")
     return torch.tensor(list(numbers), dtype=to_torch(dtype)).reshape(shape)

@@ -1,4 +1,4 @@
-"""Stacks of values that have another size in each trip of a loop: ONNX stacks equal ones, so their elements lie one after another."""
+"""Stacks of loop values that differ in size between iterations. ONNX cannot stack them, so their elements are concatenated."""
 
 from dataclasses import dataclass
 
@@ -10,10 +10,10 @@ __all__ = ["UnevenStack"]
 
 @dataclass(frozen=True)
 class UnevenStack:
-    """A value for each trip. All but dtype and rank are names of values of the graph.
+    """One value per iteration. All fields except dtype and rank are names of values of the graph.
 
-    `flat` are the elements of all values, one after another, and `shapes`, int64[m rank], the sizes of each. Where what each trip gives is
-    such a stack itself, `counts` say how many there are in each, int64[trips], the outermost first.
+    `flat` are the elements of all values, concatenated, and `shapes`, int64[m rank], their shapes. If each iteration gives such a stack
+    itself, `counts` has the number of values in each, int64[trips], outermost first.
     """
 
     dtype: DType
@@ -24,15 +24,15 @@ class UnevenStack:
 
     @property
     def steps(self) -> str:
-        """A value that has a row for each trip."""
+        """Return a value that has a row for each iteration."""
         return self.counts[0] if self.counts else self.shapes
 
     def length(self, g: Graph) -> str:
-        """How many trips there were: int64[1]."""
+        """Return the number of iterations: int64[1]."""
         return g("Shape", self.steps, start=0, end=1)
 
     def step(self, g: Graph, inner: Graph, number: str) -> "str | UnevenStack":
-        """The value of one trip, in the block `inner` of a loop in `g`; `number` is int64[]."""
+        """Return the value of one iteration, in the block `inner` of a loop in `g`; `number` is int64[]."""
         start = inner.unsqueeze(number, 0)
         stop = inner("Add", start, inner.ints([1]))
         places = _ends(g, g.reduce("ReduceProd", self.shapes, [1]))
@@ -49,5 +49,5 @@ class UnevenStack:
 
 
 def _ends(g: Graph, counts: str) -> str:
-    """Where each of these many things begins, and where the last one ends."""
+    """Return the start offset of each item, and the end of the last one."""
     return g("CumSum", g("Concat", counts, g.ints([0]), axis=0), g.ints(0), exclusive=1)

@@ -1,4 +1,4 @@
-"""The rules by which our operators become nodes of ONNX, a file for each family, as in `op/`."""
+"""The export rules of Oarlock's operators, one file per family, as in `op/`."""
 
 from oarlock.interop.onnx.export_rules import (  # noqa: F401
     activation,

@@ -18,7 +18,7 @@ for ours, theirs in {
 @export("relu_dx")
 def relu_dx(g: Graph, y: Value, dy: Value) -> str:
     zero = g.scalar(0, y.dtype)
-    return g("Where", g("LessOrEqual", y, zero), zero, dy)  # of NaN, dy
+    return g("Where", g("LessOrEqual", y, zero), zero, dy)  # dy for NaN
 
 
 @export("sigmoid_dx")
@@ -44,13 +44,13 @@ def gelu(g: Graph, x: Value, *, approximate: bool) -> str:
 
 
 def _inner_tanh(g: Graph, x: Value) -> str:
-    """``tanh(sqrt(2 / pi) (x + 0.044715 x**3))``."""
+    """Return ``tanh(sqrt(2 / pi) (x + 0.044715 x**3))``."""
     cube = g("Mul", g("Mul", g("Mul", x, x), x), g.scalar(0.044715, x.dtype))
     return g("Tanh", g("Mul", g("Add", x, cube), g.scalar(math.sqrt(2 / math.pi), x.dtype)))
 
 
 def _slope(g: Graph, x: Value) -> str:
-    """The derivative of the argument of that tanh."""
+    """Return the derivative of the argument of that tanh."""
     scale = math.sqrt(2 / math.pi)
     return g("Add", g("Mul", g("Mul", x, x), g.scalar(3 * 0.044715 * scale, x.dtype)), g.scalar(scale, x.dtype))
 
@@ -67,7 +67,7 @@ def gelu_dx(g: Graph, x: Value, dy: Value, *, approximate: bool) -> str:
 
 
 def _density(g: Graph, x: Value) -> str:
-    """``exp(-x**2 / 2) / sqrt(2 pi)``."""
+    """Return ``exp(-x**2 / 2) / sqrt(2 pi)``."""
     return g("Mul", g("Exp", g("Mul", g("Mul", x, x), g.scalar(-0.5, x.dtype))), g.scalar(1 / math.sqrt(2 * math.pi), x.dtype))
 
 
@@ -96,7 +96,7 @@ def log_softmax(g: Graph, x: Value, *, axis: int | None = None) -> str:
 
 
 def softmax_gradient(g: Graph, y: Value | str, dy: Value | str, axis: int | None = None) -> str:
-    """``y * (dy - sum(dy * y))``."""
+    """Return ``y * (dy - sum(dy * y))``."""
     along = g.reduce("ReduceSum", g("Mul", dy, y), [-1 if axis is None else axis], keepdim=True)
     return g("Mul", y, g("Sub", dy, along))
 
@@ -113,7 +113,7 @@ def log_softmax_dx(g: Graph, y: Value, dy: Value, *, axis: int | None = None) ->
 
 
 def hidden_by_order(g: Graph, rows: str, columns: str) -> str:
-    """Where row ``i`` of ``t`` must not see column ``j`` of ``s``: ``j > i + s - t``. bool[t, s]; the sizes are int64[1]."""
+    """Return whether row ``i`` of ``t`` must not see column ``j`` of ``s``: ``j > i + s - t``. bool[t, s]; the sizes are int64[1]."""
     row = g("Add", g.unsqueeze(g.arange(rows), 1), g("Sub", columns, rows))
     return g("Greater", g.unsqueeze(g.arange(columns), 0), row)
 

@@ -1,4 +1,4 @@
-"""Pooling to a size that is given: windows of different lengths, one axis after another, by a matrix that says who is in which window."""
+"""Adaptive pooling: windows of different lengths, axis by axis, with a membership matrix."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from oarlock.ir.dtype import DType
 
 
 def _members(g: Graph, length: str, count: int) -> str:
-    """Which of `length` elements, int64[1], are in which of `count` windows: bool[count, length]."""
+    """Return which of `length` elements, int64[1], belong to which of `count` windows: bool[count, length]."""
     numbers = g.unsqueeze(g.ints(list(range(count + 1))), 1)
     begins = g("Div", g("Mul", numbers, length), g.ints([count]))
     last = g("Sub", g.ints([count]), g.ints([1]))
@@ -19,13 +19,13 @@ def _members(g: Graph, length: str, count: int) -> str:
 
 
 def _shares(g: Graph, length: str, count: int, dtype: DType) -> str:
-    """The share of each element in the mean of each window: [count, length]."""
+    """Return the weight of each element in the mean of each window: [count, length]."""
     members = g.cast(_members(g, length, count), dtype)
     return g("Div", members, g.reduce("ReduceSum", members, [1], keepdim=True))
 
 
 def multiplied_along(g: Graph, x: str, matrix: str, axis: int, rank: int) -> str:
-    """`x` with one axis multiplied by a matrix, [from to]."""
+    """Multiply one axis of `x` by a matrix, [from to]."""
     perm = list(range(rank))
     perm[axis], perm[-1] = perm[-1], perm[axis]
     swapped = g("Transpose", x, perm=perm) if axis != rank - 1 else x
@@ -49,7 +49,7 @@ def average_dx(g: Graph, dy: Value, x: Value, *, size: Sequence[int]) -> str:
 
 
 def largest(g: Graph, x: Value, *, size: Sequence[int]) -> tuple[str, str]:
-    """The largest of each window, and its place among those of the image: from the last axis to the first, so that the first one wins."""
+    """Return the maximum of each window and its position in the image. Axes are reduced last to first, so the first maximum wins."""
     y, index, beyond = x.name, None, g.ints([1])
     least = g.scalar(float("-inf"), x.dtype)
     for axis in reversed(range(2, x.rank)):

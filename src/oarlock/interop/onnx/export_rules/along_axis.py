@@ -1,4 +1,4 @@
-"""Elements taken from places, and put there, that tensors of numbers name: along one axis, or along several at once."""
+"""Gather and scatter by index tensors, along one axis or several."""
 
 from oarlock.interop.onnx.export_graph import END, Graph, Value
 from oarlock.interop.onnx.export_rule import export
@@ -19,7 +19,7 @@ def scatter_along_axis(g: Graph, x: Value, index: Value, values: Value, *, axis:
 
 
 class Places:
-    """Places along some axes: those axes in front of the others, and each place as one number, which counts through all of them."""
+    """Positions along some axes: these axes are moved to the front, and each position becomes one number that counts through them."""
 
     def __init__(self, g: Graph, x: Value, indices: list[Value], axes: tuple[int, ...]):
         self.g, self.x = g, x
@@ -41,13 +41,13 @@ class Places:
         self.shape = g("Shape", self.number) if self.rank else g.ints([])
 
     def in_front(self, x: Value | str) -> str:
-        """`x` as a matrix: the axes as one in front, then all others as one."""
+        """Return `x` as a matrix: the indexed axes joined first, then all others joined."""
         g = self.g
         first = g("Transpose", x, perm=self.perm) if self.perm != sorted(self.perm) else x
         return g.reshape(first, g("Concat", self._product(self.dims), self.columns(), axis=0))
 
     def columns(self) -> str:
-        """How many elements each place has: int64[1]."""
+        """Return the number of elements per position: int64[1]."""
         return (
             self.g("ReduceProd", self.rest, self.g.ints([0]), keepdims=1)
             if self.g.opset >= 18
@@ -61,17 +61,17 @@ class Places:
         return total
 
     def flat(self) -> str:
-        """The numbers of the places, one after another."""
+        """Return the position numbers as a vector."""
         return self.g.reshape(self.number, [-1])
 
     def taken(self, rows: str) -> str:
-        """Rows that were taken, in the layout of what `index` gives."""
+        """Return gathered rows in the layout of the result of `index`."""
         g = self.g
         found = g.reshape(rows, g("Concat", self.shape, self.rest, axis=0))
         return g("Transpose", found, perm=self.order) if self.order != sorted(self.order) else found
 
     def rows(self, values: str) -> str:
-        """The opposite."""
+        """Return values in the layout of `index` as matrix rows, the inverse of `taken`."""
         g = self.g
         inverse = [self.order.index(axis) for axis in range(len(self.order))]
         moved = g("Transpose", values, perm=inverse) if inverse != sorted(inverse) else values
@@ -81,14 +81,14 @@ class Places:
         return self.g("Shape", self.flat())
 
     def whole(self) -> str:
-        """The shape of what `index` gives."""
+        """Return the shape of the result of `index`."""
         g = self.g
         front = self.order.index(0) if self.rank else 0
         before, behind = g("Slice", self.rest, g.ints([0]), g.ints([front])), g("Slice", self.rest, g.ints([front]), g.ints([END]))
         return g("Concat", before, self.shape, behind, axis=0)
 
     def put(self, matrix: str, rows: str, reduction: str | None) -> str:
-        """Rows put into a matrix that `in_front` gave, or added to it; in the layout of x again."""
+        """Write or add rows to a matrix from `in_front`; return it in the layout of x."""
         g = self.g
         index = g("Expand", g.unsqueeze(self.flat(), 1), g("Shape", rows))
         done = g("ScatterElements", matrix, index, rows, axis=0, reduction=reduction)

@@ -1,4 +1,4 @@
-"""Attention by products, and its gradients, which compute the weights again from the logarithm of their sums."""
+"""Attention as matrix products, and its gradients, which recompute the weights from their logsumexp."""
 
 import math
 
@@ -9,7 +9,7 @@ from oarlock.interop.onnx.export_rules.reduction import sum_to
 
 
 class Heads:
-    """Queries, keys and values by head, `[*b heads rows columns]`, and how well each query fits each key."""
+    """Queries, keys and values by head, `[*b heads rows columns]`, and the scores of each query and key."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Heads:
         self.shape = (*query.sizes[:-2], heads, query.sizes[-2], key.sizes[-2])
 
     def _scale(self, query: Value) -> str:
-        """One by the root of the columns that each head has."""
+        """Return 1 / sqrt(columns of a head)."""
         columns, g = query.sizes[-1], self.g
         if isinstance(columns, int):
             return g.scalar(1 / math.sqrt(max(1, columns // self.heads)), query.dtype)
@@ -44,7 +44,7 @@ class Heads:
         return g("Reciprocal", g("Sqrt", g.cast(each, query.dtype)))
 
     def split(self, x: Value) -> str:
-        """``[*b rows columns]`` by head."""
+        """Split ``[*b rows columns]`` into heads."""
         columns = x.sizes[-1]
         each = columns // self.heads if isinstance(columns, int) else -1
         rows = [self.g.dim(x, axis) for axis in range(x.rank - 1)]
@@ -53,19 +53,19 @@ class Heads:
         return self.g("Transpose", apart, perm=self.perm())
 
     def perm(self) -> list[int]:
-        """Heads and rows exchanged."""
+        """Return the permutation that swaps heads and rows."""
         return [*range(self.rank - 2), self.rank - 1, self.rank - 2, self.rank]
 
     def joined(self, x: str, like: Value) -> str:
-        """The heads' columns side by side again, in the shape of `like`."""
+        """Join the heads of `x`, in the shape of `like`."""
         return self.g.reshape(self.g("Transpose", x, perm=self.perm()), self.g.shape(like))
 
     def flipped(self, x: str) -> str:
-        """Rows as columns."""
+        """Swap rows and columns."""
         return self.g("Transpose", x, perm=[*range(self.rank - 1), self.rank, self.rank - 1])
 
     def weights(self) -> tuple[str, str]:
-        """The weight of each key for each query, none where a query sees nothing, and the logarithm of what they were divided by."""
+        """Return the weights, which are 0 for queries that see no key, and the logsumexp of the scores."""
         g, zero = self.g, self.g("Sub", self.scale, self.scale)
         top = g.reduce("ReduceMax", self.scores, [self.rank], keepdim=True)
         top = g("Where", g("Equal", top, self.none), zero, top)
@@ -91,7 +91,7 @@ def scaled_dot_product_attention(
 
 
 class Backward(Heads):
-    """The weights again, and the gradient at how well each query fits each key."""
+    """The recomputed weights, and the gradient of the scores."""
 
     def __init__(self, g: Graph, query, key, value, y, logsumexp, dy, mask=None, bias=None, dlogsumexp=None, **settings):
         super().__init__(g, query, key, value, mask, bias, **settings)

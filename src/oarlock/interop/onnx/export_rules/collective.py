@@ -1,4 +1,4 @@
-"""Exchanges between workers, which ONNX has none of."""
+"""Collective operators of workers, which ONNX does not have."""
 
 from oarlock.interop.onnx.export_graph import Graph, Unsupported
 from oarlock.interop.onnx.export_rule import export
@@ -13,4 +13,4 @@ __all__: list[str] = []
     *("sync_batch_norm", "sync_batch_norm_grad"),
 )
 def exchanges(g: Graph, *_: object, **__: object) -> str:
-    raise Unsupported("ONNX has no operator by which workers exchange tensors")
+    raise Unsupported("ONNX has no operators for exchanges between workers")

@@ -1,4 +1,4 @@
-"""Complex numbers, which ONNX's operators do not take, as their parts: a last axis of 2, as its DFT has them."""
+"""Complex numbers as real and imaginary parts in a last axis of 2, as in ONNX's DFT."""
 
 from oarlock.interop.onnx.export_graph import Graph, Unsupported, Value
 from oarlock.interop.onnx.export_rule import export_of_complex
@@ -9,12 +9,12 @@ from oarlock.ir.dtype import DType
 
 
 def _parts(g: Graph, z: Value) -> tuple[str, str]:
-    """The real and the imaginary parts."""
+    """Return the real and the imaginary parts."""
     return tuple(g("Gather", z, g.ints(number), axis=z.rank - 1) for number in (0, 1))  # type: ignore[return-value]
 
 
 def _joined(g: Graph, real: str, imag: str) -> str:
-    """Complex numbers of parts of one shape."""
+    """Join real and imaginary parts of one shape."""
     return g("Concat", g.unsqueeze(real, -1), g.unsqueeze(imag, -1), axis=-1)
 
 
@@ -55,7 +55,7 @@ def abs_(g: Graph, x: Value) -> str:
 
 @export_of_complex("angle", "sgn")
 def refused(g: Graph, *_: Value, **__: object) -> str:
-    raise Unsupported("ONNX has no operator for the directions of complex numbers")
+    raise Unsupported("ONNX has no operator for the angle of complex numbers")
 
 
 @export_of_complex("multiply")
@@ -72,7 +72,7 @@ def reduce_sum(g: Graph, x: Value, *, axis: int | tuple[int, ...] | None = None,
 
 @export_of_complex("cast")
 def cast(g: Graph, x: Value, *, dtype: DType) -> str:
-    """Of complex numbers in another dtype, or whether they are not 0; or of real ones, whose imaginary parts are 0."""
+    """Cast complex numbers to another complex dtype or to bool, or real numbers to complex ones."""
     assert g.op is not None
     if dtype is DType.BOOL:
         return g("Or", *(g.cast(part, dtype) for part in _parts(g, x)))

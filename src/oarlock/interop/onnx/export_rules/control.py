@@ -1,4 +1,4 @@
-"""Blocks: a branch as `If`; loops over sequences of one length, and on a condition, as `Loop`."""
+"""Blocks: branches as `If`, loops over sequences and conditional loops as `Loop`."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @export_block("conditional_block")
 def conditional_block(lowering: "Lowering", g: Graph, op: Op) -> list[str | UnevenStack]:
-    """The block itself where it always runs; otherwise what it gives with a dimension in front, of size 1 or 0."""
+    """Write the block inline if it always runs; otherwise its outputs get a leading dimension of size 1 or 0."""
     (body,) = op.blocks
     when = op.inputs.get("when")
     if not when:
@@ -28,7 +28,7 @@ def conditional_block(lowering: "Lowering", g: Graph, op: Op) -> list[str | Unev
         lowering.ops(g, body.ops)
         return [lowering.uneven.get(var) or lowering.values[var].name for var in body.outputs]
     if any(var in lowering.uneven for var in op.inputs["values"]):
-        raise Unsupported("a stack of values that have another size in each trip goes into a branch")
+        raise Unsupported("a stack of values that differ in size between iterations is read in a branch")
     then, otherwise = g.block(), g.block()
     then.op = otherwise.op = op
     for inner, outer in zip(body.inputs, op.inputs["values"], strict=True):
@@ -36,7 +36,7 @@ def conditional_block(lowering: "Lowering", g: Graph, op: Op) -> list[str | Unev
     lowering.ops(then, body.ops)
     names = [g.fresh(f"{var.name}/If") for var in op.writes]
     if any(var in lowering.uneven for var in body.outputs):
-        raise Unsupported("a stack of values that have another size in each trip comes out of a branch")
+        raise Unsupported("a stack of values that differ in size between iterations is returned from a branch")
     for var, outer in zip(body.outputs, op.writes, strict=True):
         lowering.leave(then, then.unsqueeze(lowering.values[var], 0), outer)
         lowering.leave(otherwise, zeros(otherwise, var, g.ints([0])), outer)
@@ -45,14 +45,14 @@ def conditional_block(lowering: "Lowering", g: Graph, op: Op) -> list[str | Unev
 
 
 def zeros(g: Graph, var: Var, leading: str | None = None) -> str:
-    """Zeros of the declared type of a variable, after the size `leading`. A name that no value tells counts as 0."""
+    """Return zeros of a variable's declared type, after a leading size. Unknown names count as 0."""
     sizes = g.dims(var.shape or (), missing=0)
     shape = sizes if leading is None else g("Concat", leading, sizes, axis=0)
     return g.filled(0, var.dtype, shape)
 
 
 class Trips:
-    """A `Loop` while it is built: its block, what it carries, and what it stacks."""
+    """A `Loop` under construction: its block, carried values and stacks."""
 
     def __init__(self, lowering: "Lowering", g: Graph, op: Op):
         self.lowering, self.g, self.op = lowering, g, op
@@ -69,7 +69,7 @@ class Trips:
         return value.name
 
     def carry(self, var: Var, initial: str, shape: Sequence | None = None) -> Value:
-        """A value that goes from trip to trip: the name that it has in the block."""
+        """Add a carried value; return its input in the block."""
         return self._carry(var.name, var.dtype, var.shape if shape is None else tuple(shape), initial)
 
     def _carry(self, stem: str, dtype: DType, shape: tuple | None, initial: str) -> Value:
@@ -79,12 +79,12 @@ class Trips:
         return value
 
     def gather_uneven(self, vars: Sequence[Var], *, reverse: bool) -> None:
-        """Once the block is written, carry what each of `vars` has given so far, in the order of the steps."""
+        """Carry the values of `vars` so far, in the order of the steps. Call after the block is written."""
         for var in vars:
             self.uneven[var] = _Gathered(self.lowering, self, var, reverse)
 
     def leave_stacks(self, stack_vars: Sequence[Var], leave: Callable[[Var], object] | None = None) -> None:
-        """Let the block give what is carried of uneven values and, of each variable, what is stacked, in this order."""
+        """Add the outputs of the block: the carried uneven values, then the stacked value of each variable."""
         for gathered in self.uneven.values():
             self.inner.outputs += gathered.carried
         for var in stack_vars:
@@ -98,11 +98,11 @@ class Trips:
     def run(
         self, count: str | None, condition: str | None, carried: int, stack_vars: Sequence[Var], *, reverse: bool = False
     ) -> tuple[list[str], list[str | UnevenStack]]:
-        """Append the loop; the names of the values that it carried last, as many as `carried`, and the stack of each variable."""
+        """Append the loop; return the names of the `carried` final values, and the stack of each variable."""
         many = carried + sum(len(item.carried) for item in self.uneven.values()) + len(stack_vars)
         names = [self.g.fresh(f"{self.op.writes[0].name}/Loop") for _ in range(many)]
         if condition is None and not self.initial:
-            condition = self.g.scalar(True, DType.BOOL)  # the schema asks for two inputs
+            condition = self.g.scalar(True, DType.BOOL)  # the schema requires two inputs
         self.g.append("Loop", [count, condition, *self.initial], names, {"body": self.inner})
         last, further, stacks = names[:carried], names[carried : many - len(stack_vars)], names[many - len(stack_vars) :]
         parts: dict[Var, list[str]] = {}
@@ -116,7 +116,7 @@ class Trips:
 
 
 class _Gathered:
-    """A value of a block that has another size in each trip, added to those of the trips before."""
+    """A value that differs in size between iterations, appended to the values of earlier iterations."""
 
     def __init__(self, lowering: "Lowering", trips: Trips, var: Var, reverse: bool):
         inner, held = trips.inner, lowering.uneven.get(var)
@@ -139,7 +139,7 @@ class _Gathered:
             self.carried.append(Value(inner("Concat", *both, axis=0), dtype, shape))
 
     def stack(self, carried: Sequence[str], stacked: str) -> UnevenStack:
-        """The stack that the loop gives, from the names of its last state and of its stacked output."""
+        """Return the stack, from the names of the loop's final state and stacked output."""
         flat, *rest = carried
         if not rest:
             return UnevenStack(self.var.dtype, self.rank, flat, stacked)
@@ -147,7 +147,7 @@ class _Gathered:
 
 
 def find_uneven(lowering: "Lowering", op: Op, vars: Sequence[Var], *, but: str | None = None) -> list[Var]:
-    """Those that are stacked though they may have another size in each trip, but for the rows `but` in front."""
+    """Return the stacked variables that may differ in size between iterations, ignoring the leading rows `but`."""
     told = [var for slot in op.inputs.values() for var in slot if var not in lowering.uneven]
     given = {name for var in told for size in var.shape or () for name in names_in(size)}
     found = []
@@ -157,24 +157,24 @@ def find_uneven(lowering: "Lowering", op: Op, vars: Sequence[Var], *, but: str |
         names = {name for size in (shape[1:] if by_row else shape) for name in names_in(size)}
         if var in lowering.uneven or not names <= given or but in names:
             if by_row:
-                raise Unsupported(f'the rows of "{var.name}", {var.type_text}, have another size in each trip')
+                raise Unsupported(f'the rows of "{var.name}", {var.type_text}, differ in size between iterations')
             found.append(var)
     return found
 
 
 def backwards(g: Graph, x: str) -> str:
-    """A stack in the other order."""
+    """Reverse a stack."""
     return g.slice(x, 0, -1, -(2**63 - 1), -1)
 
 
 @export_block("recurrent")
 def recurrent(lowering: "Lowering", g: Graph, op: Op) -> list[str | UnevenStack]:
-    """Step by step; a loop that runs backwards reads from the end, and its stacks are turned round."""
+    """Write a loop over steps. In reverse, it reads from the end, and its stacks are reversed."""
     (body,) = op.blocks
     initial, summed = op.inputs.get("initial", ()), int(op.attributes.get("summed", 0))  # type: ignore[call-overload]
     stack_vars, memory_vars, sum_vars = _outputs(body, len(initial), summed)
     if op.attributes.get("segments"):
-        raise Unsupported("a loop over segments of sequences, which a pass has written")
+        raise Unsupported("a loop over segments of sequences, created by a pass, cannot be exported")
     if op.inputs.get("splits"):
         return RaggedSteps(lowering, g, op, Trips(lowering, g, op)).write(stack_vars, memory_vars, sum_vars, find_uneven)
     sequences = [lowering.uneven.get(var) or lowering.values[var] for var in op.inputs["sequences"]]
@@ -204,14 +204,14 @@ def recurrent(lowering: "Lowering", g: Graph, op: Op) -> list[str | UnevenStack]
 
 
 def _outputs(body: Block, memories: int, summed: int) -> tuple[list[Var], list[Var], list[Var]]:
-    """A body's outputs: what is stacked, the next memories, what is summed."""
+    """Return the outputs of a body: the stacked ones, the next memories, the summed ones."""
     sums = len(body.outputs) - summed
     return body.outputs[: sums - memories], body.outputs[sums - memories : sums], body.outputs[sums:]
 
 
 @export_block("while")
 def while_(lowering: "Lowering", g: Graph, op: Op) -> list[str | UnevenStack]:
-    """As long as the condition holds. After `max_trips` trips the loop ends; that it may not go on, ONNX cannot say."""
+    """Write a conditional loop. It ends after `max_trips` iterations without an error, as ONNX cannot raise."""
     (body,) = op.blocks
     initial = op.inputs.get("initial", ())
     stack_vars = body.outputs[1 : len(body.outputs) - len(initial)]

@@ -1,4 +1,4 @@
-"""Convolutions in one, two and three dimensions, their gradients, and transposed ones."""
+"""Convolutions in one, two and three dimensions, transposed ones, and their gradients."""
 
 from collections.abc import Sequence
 
@@ -45,9 +45,9 @@ def convolved_back(
     settings: dict,
     like: Value,
 ) -> str:
-    """The transposed convolution whose result has the spatial sizes `before` a convolution that made them `after`.
+    """Return the transposed convolution whose result has the spatial sizes `before`, of a convolution whose result has `after`.
 
-    Several sizes lead to one, and `output_padding` says which; where they are symbols, the largest is computed and cut.
+    Several input sizes give one output size; `output_padding` selects one. If they are symbolic, the largest is computed and cropped.
     """
     known = all(isinstance(size, int) for size in (*kernel, *before, *after))
     strides, dilations, pads = settings["strides"], settings["dilations"], settings["pads"]
@@ -75,7 +75,7 @@ def convolution_dx(
 def convolution_dfilter(
     g: Graph, x: Value, dy: Value, filter: Value, *, stride: Numbers, padding: Numbers, dilation: Numbers | None = None, groups: int = 1
 ) -> str:
-    """A convolution of the images by the gradient: channels are its images, images its channels; strides and dilations change places."""
+    """Convolve the images with the gradient: channels act as images and images as channels; strides and dilations are swapped."""
     spatial = list(range(2, x.rank))
     if groups == 1:
         images = g("Transpose", x, perm=[1, 0, *spatial])
@@ -154,7 +154,7 @@ def transposed_convolution_dfilter(
     dilation: Numbers | None = None,
     groups: int = 1,
 ) -> str:
-    """The gradient of the filter of the convolution that it is the transpose of, where images and gradients have changed places."""
+    """Return the filter's gradient of the underlying convolution, with images and gradients swapped."""
     return convolution_dfilter(g, dy, x, filter, stride=stride, padding=padding, dilation=dilation, groups=groups)
 
 

@@ -1,4 +1,4 @@
-"""Tensors made from nothing, and what is known of a tensor but its elements."""
+"""Constant tensors, ranges, and element counts."""
 
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export

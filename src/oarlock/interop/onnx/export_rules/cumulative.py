@@ -1,4 +1,4 @@
-"""Sums and products of all that comes before, along an axis; products, which ONNX has no word for, by `Scan`."""
+"""Cumulative sums and products along an axis; products as `Scan`, as ONNX has no operator for them."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,9 +14,9 @@ def cumsum(g: Graph, x: Value, *, axis: int, exclusive: bool, reverse: bool) -> 
 
 
 def _along(g: Graph, xs: Sequence[Value], axis: int, first: Sequence[float], step: Step, *, reverse: bool) -> str:
-    """The results of `step` along an axis, one place after another, from the state, which begins as `first`, and `xs` there."""
+    """Return the results of `step` at each position along an axis. Its state starts as `first`; its inputs are `xs` at the position."""
     like = xs[0]
-    if 0 in like.sizes:  # of which ONNX Runtime's Scan divides by the number
+    if 0 in like.sizes:  # ONNX Runtime's Scan would divide by zero
         return g.filled(0, like.dtype, g.shape(like))
     axis %= like.rank
     inner = g.block()
@@ -56,10 +56,10 @@ def cumprod(g: Graph, x: Value, *, axis: int, exclusive: bool, reverse: bool) ->
 
 
 def _behind(g: Graph, x: Value, dy: Value, axis: int, exclusive: bool, reverse: bool) -> str:
-    """For each place the gradient of the product of those behind it: ``s[i] = dy[i] + x[i+1] s[i+1]``, from the other end."""
+    """Return, for each position, the gradient of the product of later elements: ``s[i] = dy[i] + x[i+1] s[i+1]``, computed backwards."""
 
     def step(inner: Graph, carried: Sequence[str], items: Sequence[str]) -> tuple[Sequence[str], str]:
-        before = carried[0]  # x[i+1] s[i+1], or with `exclusive` what arrives at i+1 beside
+        before = carried[0]  # x[i+1] s[i+1]; with `exclusive` plus dy[i+1]
         here = before if exclusive else inner("Add", items[1], before)
         through = inner("Mul", items[0], before if exclusive else here)
         return [inner("Add", items[1], through) if exclusive else through], here
@@ -69,14 +69,14 @@ def _behind(g: Graph, x: Value, dy: Value, axis: int, exclusive: bool, reverse: 
 
 @export("cumprod_dx")
 def cumprod_dx(g: Graph, x: Value, dy: Value, *, axis: int, exclusive: bool, reverse: bool) -> str:
-    """The product of those in front, times what comes from behind."""
+    """Multiply the product of earlier elements by the gradient from later ones."""
     in_front = cumprod(g, x, axis=axis, exclusive=True, reverse=reverse)
     return g("Mul", in_front, _behind(g, x, dy, axis, exclusive, reverse))
 
 
 @export("cumprod_dx_ddy")
 def cumprod_dx_ddy(g: Graph, x: Value, ddx: Value, *, axis: int, exclusive: bool, reverse: bool) -> str:
-    """How the products change where x changes by `ddx`."""
+    """Return the change of the products when x changes by `ddx`."""
 
     def step(inner: Graph, carried: Sequence[str], items: Sequence[str]) -> tuple[Sequence[str], str]:
         product, change = carried
@@ -88,7 +88,7 @@ def cumprod_dx_ddy(g: Graph, x: Value, ddx: Value, *, axis: int, exclusive: bool
 
 @export("cumprod_dx_dx")
 def cumprod_dx_dx(g: Graph, x: Value, dy: Value, ddx: Value, *, axis: int, exclusive: bool, reverse: bool) -> str:
-    """How that gradient changes where x changes by `ddx`: by its factor in front, and by its factor behind."""
+    """Return the change of that gradient when x changes by `ddx`, through both of its factors."""
     in_front = cumprod(g, x, axis=axis, exclusive=True, reverse=reverse)
     change = cumprod_dx_ddy(g, x, ddx, axis=axis, exclusive=True, reverse=reverse)
 

@@ -1,4 +1,4 @@
-"""Decompositions of matrices, and sums over lattices: all but determinants have no words in ONNX."""
+"""Matrix decompositions and lattice sums. ONNX only has the determinant."""
 
 from oarlock.interop.onnx.export_graph import Graph, Unsupported, Value
 from oarlock.interop.onnx.export_rule import export
@@ -26,7 +26,7 @@ def lattices(g: Graph, *_: Value, **__: object) -> str:
 
 @export("power_iteration")
 def power_iteration(g: Graph, x: Value, u: Value, *, iterations: int, epsilon: float) -> tuple[str, str]:
-    """The vectors of a run that does not train: ``u`` stays, and ``v`` is of its length 1."""
+    """Return the vectors of inference: ``u`` is unchanged, and ``v`` is normalized."""
 
     def unit(vector: str) -> str:
         length = g.reduce("ReduceL2", vector, None, keepdim=True)

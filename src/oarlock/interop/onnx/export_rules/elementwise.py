@@ -1,4 +1,4 @@
-"""Arithmetic with broadcasting, as `op/elementwise.py` and `op/fused.py` have it."""
+"""Arithmetic with broadcasting, as in `op/elementwise.py` and `op/fused.py`."""
 
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
@@ -24,7 +24,7 @@ export("addcmul")(lambda g, base, x, y, *, subtracted: g("Sub" if subtracted els
 
 @export("where")
 def where(g: Graph, condition: Value, x: Value, y: Value) -> str:
-    """Of bools, which ONNX Runtime's Where does not take, by logic."""
+    """Select by a condition. Bools use logic, as ONNX Runtime's Where does not support them."""
     if x.dtype is DType.BOOL:
         return g("Or", g("And", condition, x), g("And", g("Not", condition), y))
     return g("Where", condition, x, y)
@@ -32,7 +32,7 @@ def where(g: Graph, condition: Value, x: Value, y: Value) -> str:
 
 @export("lerp")
 def lerp(g: Graph, start: Value, end: Value, weight: Value) -> str:
-    """From the nearer end, so that either is given exactly."""
+    """Interpolate from the nearer end, so that both ends are exact."""
     whole, one = g("Sub", end, start), g.scalar(1, start.dtype)
     near = g("Less", g("Abs", weight), g.scalar(0.5, start.dtype))
     from_end = g("Sub", end, g("Mul", whole, g("Sub", one, weight)))
@@ -48,7 +48,7 @@ def sum_(g: Graph, xs: list[Value]) -> str:
 
 
 def toward_divisor(g: Graph, rest: str, y: Value) -> str:
-    """Where a remainder that has the sign of the dividend has to get that of the divisor: bool."""
+    """Return whether a remainder with the sign of the dividend needs the sign of the divisor: bool."""
     zero = g.scalar(0, y.dtype)
     differs = g("Xor", g("Less", rest, zero), g("Less", y, zero))
     return g("And", g("Not", g("Equal", rest, zero)), differs)
@@ -56,7 +56,7 @@ def toward_divisor(g: Graph, rest: str, y: Value) -> str:
 
 @export("floor_divide")
 def floor_divide(g: Graph, x: Value, y: Value) -> str:
-    """Div of integers rounds towards zero, so the remainder that rounds down is taken off first."""
+    """Divide, rounding down. ONNX's integer Div rounds towards zero, so the remainder is subtracted first."""
     if x.dtype.is_integer:
         return g("Div", g("Sub", x, g("Mod", x, y)), y)
     rest = g("Mod", x, y, fmod=1)
@@ -85,7 +85,7 @@ def clip(g: Graph, x: Value, lower: Value | None = None, upper: Value | None = N
 
 
 def _inside(g: Graph, x: Value, lower: Value | None, upper: Value | None) -> str | None:
-    """Where x lies between the bounds, ends included: bool; None for no bounds."""
+    """Return whether x is within the bounds, inclusive: bool; None without bounds."""
     parts = [g("GreaterOrEqual", x, lower)] if lower is not None else []
     parts += [g("LessOrEqual", x, upper)] if upper is not None else []
     return g("And", *parts) if len(parts) == 2 else parts[0] if parts else None

@@ -1,4 +1,4 @@
-"""Transforms as DFT, of complex numbers by their parts. It does not take half of the numbers back to real ones."""
+"""Fourier transforms as DFT, with complex numbers as parts. ONNX has no inverse of a one-sided transform."""
 
 import math
 
@@ -6,15 +6,15 @@ from oarlock.interop.onnx.export_graph import Graph, Unsupported, Value
 from oarlock.interop.onnx.export_rule import export_of_complex
 
 _DIVISIONS = {"backward": 0.0, "ortho": 0.5, "forward": 1.0}
-"""By which power of n transforms are divided; their inverses by what is left to 1."""
+"""The power of n that divides a transform; its inverse is divided by the rest, so that the powers add up to 1."""
 
 
 def _transform(g: Graph, x: Value, at: int, inverse: bool, norm: str, *, onesided: bool = False) -> str:
-    """DFT along an axis of complex numbers, or of real ones. Its inverse is divided by n."""
+    """Apply DFT along an axis of complex or real numbers. ONNX divides the inverse by n."""
     length = x.sizes[at]
     if not isinstance(length, int):
-        raise Unsupported("transforms along axes whose sizes are not known")
-    given = g.unsqueeze(x, 0)  # what is in front is a batch to it
+        raise Unsupported("transforms along an axis of unknown size are not supported")
+    given = g.unsqueeze(x, 0)  # DFT requires a batch axis
     if onesided:
         given = g.unsqueeze(given, x.rank + 1)
     how = {"inverse": int(inverse), "onesided": int(onesided)}
@@ -42,4 +42,4 @@ def real_fourier(g: Graph, x: Value, *, axis: int, norm: str) -> str:
 
 @export_of_complex("real_fourier_dx", "real_fourier_inverse", "real_fourier_inverse_dx")
 def halves(g: Graph, *_: Value, **__: object) -> str:
-    raise Unsupported("ONNX has no operator that takes half of a transform back to real numbers")
+    raise Unsupported("ONNX has no inverse of a one-sided Fourier transform")

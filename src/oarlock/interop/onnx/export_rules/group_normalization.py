@@ -1,4 +1,4 @@
-"""Normalization of groups of channels, and of rows by the root of their mean square."""
+"""Group normalization and RMS normalization."""
 
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
@@ -7,7 +7,7 @@ from oarlock.interop.onnx.export_rules.normalization import by_channel
 
 @export("rows_by_group")
 def rows_by_group(g: Graph, x: Value, *, groups: int) -> str:
-    """The elements of each group in a row: [n groups k]."""
+    """Reshape each group to a row: [n groups k]."""
     each = g("Div", g.count(x.sizes[1:]), g.ints(groups))
     return g.reshape(x, g("Concat", g.dim(x, 0), g.ints([groups]), g.unsqueeze(each, 0), axis=0))
 
@@ -44,7 +44,7 @@ def rms_norm_scale_grad(g: Graph, x: Value, rstd: Value, dy: Value) -> str:
 
 @export("rms_norm_grad")
 def rms_norm_grad(g: Graph, x: Value, rstd: Value, dy: Value, scale: Value | None = None) -> str:
-    """With ``g = dy * scale``: ``rstd * (g - x * rstd**2 * mean(g * x))``."""
+    """Return ``rstd * (g - x * rstd**2 * mean(g * x))`` with ``g = dy * scale``."""
     arriving = dy.name if scale is None else g("Mul", dy, scale)
     along = g.reduce("ReduceMean", g("Mul", arriving, x), [-1], keepdim=True)
     return g("Mul", rstd, g("Sub", arriving, g("Mul", x, g("Mul", g("Mul", rstd, rstd), along))))

@@ -1,4 +1,4 @@
-"""Rows that are taken by number, put back and merged."""
+"""Gather, scatter and merge rows by number."""
 
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
@@ -8,17 +8,17 @@ __all__ = ["add_rows", "numbers_of"]
 
 
 def numbers_of(g: Graph, condition: Value | str) -> str:
-    """The numbers of the rows where the condition, bool[n], is true."""
+    """Return the numbers of the rows where the condition, bool[n], is true."""
     return g.reshape(g("NonZero", condition), [-1])
 
 
 @export("nonzero")
 def nonzero(g: Graph, condition: Value, *, value: bool = True) -> str:
-    """The numbers of the places that are true; of more than one dimension, a row for each place."""
+    """Return the positions of true elements; for more than one dimension, a row for each position."""
     wanted = condition if value else g("Not", condition)
     if condition.rank == 1:
         return numbers_of(g, wanted)
-    if condition.rank == 0:  # of which there is a row of no numbers
+    if condition.rank == 0:  # a scalar gives one row without numbers
         count = g.cast(wanted, DType.INT64)
         return g.filled(0, DType.INT64, g("Concat", g.unsqueeze(count, 0), g.ints([0]), axis=0))
     return g("Transpose", g("NonZero", wanted), perm=[1, 0])
@@ -30,7 +30,7 @@ def gather(g: Graph, x: Value, rows: Value, *, axis: int = 0, sparse: bool = Fal
 
 
 def add_rows(g: Graph, values: Value, rows: Value, like: Value, axis: int = 0) -> str:
-    """Zeros in the shape of `like`, with each of the values added to the row that its number says."""
+    """Add each value to its row of a zero tensor of the shape of `like`."""
     axis %= max(like.rank, 1)
     zeros = g.filled(0, values.dtype, g.shape(like))
     flat = g.reshape(rows, [-1])
@@ -50,7 +50,7 @@ def scatter_add(g: Graph, values: Value, rows: Value, like: Value, *, axis: int 
 
 @export("merge")
 def merge(g: Graph, condition: Value, yes: Value, no: Value) -> str:
-    """Row ``i`` is the next of its kind: as many rows of that kind stand before it."""
+    """Merge rows: row ``i`` is the next unused row of its kind."""
     true = g.cast(condition, DType.INT64)
     before = g("CumSum", true, g.ints(0), exclusive=1)
     after = g("Sub", g.arange(g.dim(condition, 0)), before)
@@ -69,7 +69,7 @@ def merge_dno(g: Graph, condition: Value, no: Value, dy: Value) -> str:
 
 
 def _put(g: Graph, condition: Value | str, values: Value, like: Value) -> str:
-    """Zeros, with the values in the rows where the condition is true."""
+    """Return zeros with the values in the rows where the condition is true."""
     rows = g.unsqueeze(numbers_of(g, condition), 1)
     return g("ScatterND", g.filled(0, values.dtype, g.shape(like)), rows, values)
 

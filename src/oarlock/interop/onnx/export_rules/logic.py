@@ -1,4 +1,4 @@
-"""Comparisons, logic on bools, and bits of integers."""
+"""Comparisons, logic and bitwise operations."""
 
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
@@ -23,14 +23,14 @@ export("logical_not")(lambda g, x: g("Not", x))
 
 @export("any")
 def any_(g: Graph, x: Value, *, axis: Axes = None, keepdim: bool = False) -> str:
-    """Whether there are some that are true: a sum, which of nothing is 0."""
+    """Return whether any element is true, as a sum, which is 0 for no elements."""
     found = g.reduce("ReduceSum", g.cast(x, DType.INT64), axes_of(axis, x.rank), keepdim=keepdim)
     return g.cast(found, DType.BOOL)
 
 
 @export("all")
 def all_(g: Graph, x: Value, *, axis: Axes = None, keepdim: bool = False) -> str:
-    """Whether none is false."""
+    """Return whether all elements are true."""
     wrong = g.reduce("ReduceSum", g.cast(g("Not", x), DType.INT64), axes_of(axis, x.rank), keepdim=keepdim)
     return g("Not", g.cast(wrong, DType.BOOL))
 
@@ -51,14 +51,14 @@ for ours, theirs, of_bools in (
 
 @export("bitwise_not")
 def bitwise_not(g: Graph, x: Value) -> str:
-    """``-1 - x``, which is what turning all bits of a signed integer gives."""
+    """Invert all bits; ``-1 - x`` for signed integers."""
     if x.dtype is DType.BOOL:
         return g("Not", x)
     return g("Sub", g.scalar(255 if x.dtype is DType.UINT8 else -1, x.dtype), x)
 
 
 def _within(g: Graph, x: Value, y: Value) -> tuple[str, str]:
-    """Where ``y`` is a number of bits that ``x`` has, and that number, 0 elsewhere, as uint64."""
+    """Return whether ``y`` is a valid shift of ``x``, and the shift as uint64, 0 if it is invalid."""
     bits = 8 * x.dtype.itemsize
     inside = g("And", g("GreaterOrEqual", y, g.scalar(0, y.dtype)), g("Less", y, g.scalar(bits, y.dtype)))
     return inside, g("Cast", g("Where", inside, y, g.scalar(0, y.dtype)), to=_UINT64)
@@ -66,7 +66,7 @@ def _within(g: Graph, x: Value, y: Value) -> tuple[str, str]:
 
 @export("bitwise_left_shift")
 def bitwise_left_shift(g: Graph, x: Value, y: Value) -> str:
-    """BitShift takes unsigned integers alone; to the left the signs do not matter."""
+    """Shift left. BitShift only supports unsigned integers, but for left shifts the sign is irrelevant."""
     inside, count = _within(g, x, y)
     moved = g.cast(g("BitShift", g("Cast", x, to=_UINT64), count, direction="LEFT"), x.dtype)
     return g("Where", inside, moved, g.scalar(0, x.dtype))
@@ -74,7 +74,7 @@ def bitwise_left_shift(g: Graph, x: Value, y: Value) -> str:
 
 @export("bitwise_right_shift")
 def bitwise_right_shift(g: Graph, x: Value, y: Value) -> str:
-    """As `x` where that is not negative; by ``-1 - x``, whose bits are turned, otherwise."""
+    """Shift right. Negative numbers are shifted as ``-1 - x``, whose bits are inverted."""
     inside, count = _within(g, x, y)
     negative = g("Less", x, g.scalar(0, x.dtype))
     minus_one = g.scalar(255 if x.dtype is DType.UINT8 else -1, x.dtype)

@@ -1,4 +1,4 @@
-"""Cross entropy against class ids, its gradients, and how well a classifier did."""
+"""Cross entropy with class ids, its gradients, and accuracy."""
 
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
@@ -9,14 +9,14 @@ from oarlock.ir.dtype import DType
 
 
 def _losses(g: Graph, logits: Value, label: Value, ignore_index: int) -> tuple[str, str, str]:
-    """The loss of each row, the softmax, and which rows are ignored."""
+    """Return the loss of each row, the softmax, and which rows are ignored."""
     log_p = g("LogSoftmax", logits, axis=-1)
     loss, ignored = _at_label(g, Value(log_p, logits.dtype, logits.shape), label, ignore_index)
     return loss, g("Exp", log_p), ignored
 
 
 def _at_label(g: Graph, log_p: Value, label: Value, ignore_index: int) -> tuple[str, str]:
-    """``-log_p[label]``, 0 in rows that are ignored; and which are."""
+    """Return ``-log_p[label]``, 0 for ignored rows, and which rows are ignored."""
     ignored = g("Equal", label, g.ints(ignore_index))
     classes = g.unsqueeze(g("Where", ignored, g.ints(0), label), -1)
     picked = g.squeeze(g("GatherElements", log_p, classes, axis=-1), -1)
@@ -30,7 +30,7 @@ def softmax_with_cross_entropy(g: Graph, logits: Value, label: Value, *, ignore_
 
 
 def _dlogits(g: Graph, softmax: Value, label: Value, dloss: str, ignore_index: int) -> str:
-    """``(softmax - onehot(label)) * dloss``, 0 in rows that are ignored; `dloss` broadcasts to [*b, 1]."""
+    """Return ``(softmax - onehot(label)) * dloss``, 0 for ignored rows; `dloss` broadcasts to [*b, 1]."""
     at = g("Equal", g.unsqueeze(label, -1), g.arange(g.dim(softmax, -1)))
     difference = g("Sub", softmax, g.cast(at, softmax.dtype))
     ignored = g.unsqueeze(g("Equal", label, g.ints(ignore_index)), -1)
@@ -129,7 +129,7 @@ def negative_log_likelihood(g: Graph, log_p: Value, label: Value, *, ignore_inde
 
 @export("negative_log_likelihood_dlog_p")
 def negative_log_likelihood_dlog_p(g: Graph, log_p: Value, label: Value, dloss: Value, *, ignore_index: int) -> str:
-    """``-dloss`` at the label, zeros elsewhere; ignored rows get 0."""
+    """Return ``-dloss`` at the label and zeros elsewhere; 0 for ignored rows."""
     ignored = g("Equal", label, g.ints(ignore_index))
     classes = g.unsqueeze(g("Where", ignored, g.ints(0), label), -1)
     each = g.unsqueeze(g("Where", ignored, g.scalar(0, dloss.dtype), g("Neg", dloss)), -1)
@@ -138,7 +138,7 @@ def negative_log_likelihood_dlog_p(g: Graph, log_p: Value, label: Value, dloss: 
 
 @export("log_loss")
 def log_loss(g: Graph, p: Value, target: Value) -> str:
-    """``-(target log(p) + (1 - target) log(1 - p))``; a logarithm counts as no less than -100."""
+    """Return ``-(target log(p) + (1 - target) log(1 - p))``, with logarithms clipped to at least -100."""
     one, least = g.scalar(1, p.dtype), g.scalar(-100, p.dtype)
     right, wrong = (g("Max", found, least) for found in (g("Log", p), log1p(g, Value(g("Neg", p), p.dtype, p.shape))))
     return g("Sub", g("Mul", g("Sub", target, one), wrong), g("Mul", target, right))

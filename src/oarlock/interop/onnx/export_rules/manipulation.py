@@ -1,4 +1,4 @@
-"""The same elements in another shape or order; tensors joined, and cut into parts."""
+"""Reshape, transpose, join and split tensors."""
 
 import math
 
@@ -15,7 +15,7 @@ export("concat")(lambda g, xs, *, axis: g("Concat", *xs, axis=axis))
 
 
 def in_shape(g: Graph, x: Value | str, shape: tuple[Size, ...]) -> str:
-    """`x` in a shape of which one size may be a symbol, which the number of elements tells; of more, others have to."""
+    """Reshape `x`. One symbolic size is inferred from the number of elements; several are computed from other values."""
     symbols = [size for size in shape if isinstance(size, str)]
     if not symbols:
         return g.reshape(x, list(shape))  # type: ignore[arg-type]
@@ -67,7 +67,7 @@ def split(g: Graph, x: Value, *, sections: int, axis: int) -> list[str]:
 
 @export("slice")
 def slice_(g: Graph, x: Value, *, axis: int = 0, start: int = 0, stop: int | None = None, step: int = 1, clip: bool = False) -> str:
-    """Slice of ONNX clips in any case: bounds beyond the axis, which a plan refuses without `clip`, give a shorter result there."""
+    """Slice an axis. ONNX always clips: bounds beyond the axis, which raise in Oarlock without `clip`, give a shorter result."""
     return g.slice(x, axis, start, END if stop is None else stop, step)
 
 
@@ -75,13 +75,13 @@ def slice_(g: Graph, x: Value, *, axis: int = 0, start: int = 0, stop: int | Non
 def slice_dx(
     g: Graph, x: Value, dy: Value, *, axis: int = 0, start: int = 0, stop: int | None = None, step: int = 1, clip: bool = False
 ) -> str:
-    """Zeros around `dy`, which is put where it was taken from by the numbers of those places."""
+    """Return zeros with `dy` scattered to the positions of the slice."""
     places = g.slice(g.arange(g.dim(x, axis)), 0, start, END if stop is None else stop, step)
     return put_along(g, dy, places, x, axis)
 
 
 def put_along(g: Graph, dy: Value, places: str, like: Value, axis: int) -> str:
-    """Zeros in the shape of `like`, with `dy` at these places along an axis."""
+    """Return zeros in the shape of `like`, with `dy` at these positions along an axis."""
     axis %= like.rank
     beside = [1] * like.rank
     beside[axis] = -1

@@ -1,4 +1,4 @@
-"""Products of matrices, and those that passes fuse with sums and with gathers."""
+"""Matrix products, also fused with sums and gathers."""
 
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
@@ -8,7 +8,7 @@ __all__ = ["linear_dw", "transposed"]
 
 
 def transposed(g: Graph, x: Value) -> str:
-    """The last two axes exchanged."""
+    """Swap the last two axes."""
     return g("Transpose", x, perm=[*range(x.rank - 2), x.rank - 1, x.rank - 2])
 
 

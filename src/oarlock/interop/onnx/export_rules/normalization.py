@@ -1,4 +1,4 @@
-"""Normalizations along the last axis and over a batch, and their gradients."""
+"""Layer and batch normalization and their gradients."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from oarlock.ir.dtype import DType
 
 @export("layer_norm")
 def layer_norm(g: Graph, x: Value, scale: Value | None = None, bias: Value | None = None, *, epsilon: float) -> tuple[str, str, str]:
-    """LayerNormalization gives its statistics in float32, so others than that are computed step by step."""
+    """Normalize the last axis. LayerNormalization computes statistics in float32, so other dtypes are written step by step."""
     if x.dtype is DType.FLOAT32:
         weights = scale if scale is not None else g.filled(1, x.dtype, g.dim(x, -1))
         return g("LayerNormalization", x, weights, bias, outputs=3, axis=-1, epsilon=epsilon)
@@ -31,29 +31,29 @@ def layer_norm_scale_grad(g: Graph, x: Value, mean: Value, rstd: Value, dy: Valu
 
 @export("layer_norm_grad")
 def layer_norm_grad(g: Graph, x: Value, mean: Value, rstd: Value, dy: Value, scale: Value | None = None) -> str:
-    """With ``g = dy * scale`` and ``xhat = (x - mean) * rstd``: ``rstd * (g - mean(g) - xhat * mean(g * xhat))``."""
+    """Return ``rstd * (g - mean(g) - xhat * mean(g * xhat))`` with ``g = dy * scale`` and ``xhat = (x - mean) * rstd``."""
     arriving = dy.name if scale is None else g("Mul", dy, scale)
     xhat = g("Mul", g("Sub", x, mean), rstd)
     return _projected(g, arriving, xhat, rstd.name, [-1])
 
 
 def _projected(g: Graph, arriving: str, xhat: str, rstd: str, axes: Sequence[int], share: str | None = None) -> str:
-    """The gradient that arrives, less its mean and its part along `xhat`, or that `share` of them."""
+    """Subtract from the gradient its mean and its part along `xhat`, or the fraction `share` of them."""
     along, both = (g.reduce("ReduceMean", item, axes, keepdim=True) for item in (arriving, g("Mul", arriving, xhat)))
     taken = g("Add", along, g("Mul", xhat, both))
     return g("Mul", rstd, g("Sub", arriving, taken if share is None else g("Mul", taken, share)))
 
 
-# Over a batch
+# Batch normalization
 
 
 def _across(x: Value) -> list[int]:
-    """The axes but that of the channels."""
+    """Return all axes except the channel axis."""
     return [axis for axis in range(x.rank) if axis != 1]
 
 
 def by_channel(g: Graph, values: Value | str, x: Value) -> str:
-    """A number for each channel, in a shape that broadcasts to x."""
+    """Reshape one number per channel to broadcast with x."""
     return g.unsqueeze(values, *range(1, x.rank - 1)) if x.rank > 2 else values.name if isinstance(values, Value) else values
 
 
@@ -94,7 +94,7 @@ def _moved(g: Graph, running: Value, batch: str, momentum: float) -> str:
 
 
 def _next_variance(g: Graph, x: Value, running: Value, variance: str, momentum: float) -> str:
-    """Moved towards the variance without bias; of one value of a channel, which tells none, it stays."""
+    """Update towards the unbiased variance. It is unchanged if a channel has a single value."""
     count, one = count_over(g, x, _across(x)), g.scalar(1, x.dtype)
     known = g.constant_of(count)
     if known is not None and known <= 1:

@@ -1,4 +1,4 @@
-"""More elements at the ends of axes, or fewer: constants by `Pad`, elements of the axis by the place that each is taken from."""
+"""Padding: constants as `Pad`, other modes as gathers."""
 
 from collections.abc import Iterator, Sequence
 
@@ -17,7 +17,7 @@ def _constant(g: Graph, x: Value, before: Numbers, after: Numbers, value: float)
 
 
 def _places(g: Graph, x: Value, before: Numbers, after: Numbers, mode: str) -> Iterator[tuple[int, str]]:
-    """Each axis, and the places that its elements are taken from: as `tensor/padding.py` has them."""
+    """Iterate over axes and the source positions of their elements, as in `tensor/padding.py`."""
     zero, one = g.ints([0]), g.ints([1])
     for axis, (start, stop) in enumerate(zip(before, after, strict=True), x.rank - len(before)):
         length = g.dim(x, axis)
@@ -48,7 +48,7 @@ def pad(g: Graph, x: Value, *, before: Numbers, after: Numbers, mode: str, value
 
 @export("pad_dx")
 def pad_dx(g: Graph, dy: Value, x: Value, *, before: Numbers, after: Numbers, mode: str) -> str:
-    """Each element gets the sum of what arrives wherever it stands."""
+    """Return the gradient: the sum over all copies of each element."""
     if mode == "constant":
         return _constant(g, dy, [-number for number in before], [-number for number in after], 0.0)
     dx, sizes = dy, list(dy.sizes)
@@ -61,7 +61,7 @@ def pad_dx(g: Graph, dy: Value, x: Value, *, before: Numbers, after: Numbers, mo
 
 
 def _added(g: Graph, values: Value, places: Value, like: Value, x: Value, axis: int) -> str:
-    """The values added up by place along one axis: of `like`, whose other sizes are those of `values`."""
+    """Add values by position along one axis. The result has the shape of `like`."""
     if all(isinstance(size, int) for size in like.sizes):
         return add_rows(g, values, places, like, axis)
     dims = [g.dim(x if each == axis else values, each) for each in range(values.rank)]

@@ -1,4 +1,4 @@
-"""Functions of two numbers with broadcasting, as `op/paired_functions.py` has them."""
+"""Binary functions with broadcasting, as in `op/paired_functions.py`."""
 
 import math
 
@@ -9,32 +9,32 @@ from oarlock.interop.onnx.export_rules.unary import log1p
 
 @export("hypot")
 def hypot(g: Graph, x: Value, y: Value) -> str:
-    """The larger size times the root of 1 and the square of their ratio, so that no square is too large."""
+    """Return the larger absolute value times sqrt(1 + ratio**2), which avoids overflow."""
     one, zero = g.scalar(1, x.dtype), g.scalar(0, x.dtype)
     large, small = g("Max", g("Abs", x), g("Abs", y)), g("Min", g("Abs", x), g("Abs", y))
     still = g("Or", g("Equal", large, zero), g("IsInf", large))
     ratio = g("Where", still, zero, g("Div", small, g("Where", still, one, large)))
     length = g("Mul", large, g("Sqrt", g("Add", one, g("Mul", ratio, ratio))))
-    infinite = g("Or", g("IsInf", x), g("IsInf", y))  # even where the other one is NaN
+    infinite = g("Or", g("IsInf", x), g("IsInf", y))  # even if the other one is NaN
     return g("Where", infinite, g.scalar(math.inf, x.dtype), length)
 
 
 @export("copysign")
 def copysign(g: Graph, x: Value, y: Value) -> str:
-    """The sign of a zero is that of its reciprocal."""
+    """Return `x` with the sign of `y`. The sign of a zero is the sign of its reciprocal."""
     size = g("Abs", x)
     return g("Where", has_minus(g, y), g("Neg", size), size)
 
 
 def has_minus(g: Graph, x: Value) -> str:
-    """Where a number has a minus sign, as -0 has: bool."""
+    """Return whether numbers have a minus sign, including -0: bool."""
     zero = g.scalar(0, x.dtype)
     return g("Or", g("Less", x, zero), g("Less", g("Reciprocal", x), zero))
 
 
 @export("atan2")
 def atan2(g: Graph, y: Value, x: Value) -> str:
-    """The angle of ``|y| / |x|``, from the other side where x has a minus, with the sign of y; what IEEE 754 says of 0 and infinities."""
+    """Return the angle of ``|y| / |x|``, reflected for negative x, with the sign of y; for 0 and infinities as in IEEE 754."""
     high, wide = g("Abs", y), g("Abs", x)
     zero, still = g.scalar(0, x.dtype), g("Equal", g("Add", high, wide), g.scalar(0, x.dtype))
     both = g("And", g("IsInf", y), g("IsInf", x))
@@ -55,10 +55,10 @@ def logaddexp2(g: Graph, x: Value, y: Value) -> str:
 
 
 def _added(g: Graph, x: Value, y: Value, base: float) -> str:
-    """The larger of two logarithms, and the logarithm of 1 and the share of the other; `base` is that of the base."""
+    """Add two logarithms to a base, whose natural logarithm is `base`."""
     large = g("Max", x, y)
     apart = g("Sub", g("Min", x, y), large)
-    alike = g("Equal", x, y)  # infinities too, of which the difference is no number
+    alike = g("Equal", x, y)  # includes infinities, whose difference is NaN
     apart = g("Where", alike, g.scalar(0, x.dtype), apart)
     share = g("Exp", apart if base == 1.0 else g("Mul", apart, g.scalar(base, x.dtype)))
     logarithm = log1p(g, Value(share, x.dtype, ()))
@@ -80,7 +80,7 @@ def _times_logarithm(g: Graph, x: Value, y: Value, logarithm: str) -> str:
 
 
 def _but_of_nothing(g: Graph, x: Value, y: Value, instead: float) -> str:
-    """`y`, or a number of which the logarithm is 0 where `x` is 0."""
+    """Return `y`, or a number whose logarithm is 0 if `x` is 0."""
     return g("Where", g("Equal", x, g.scalar(0, x.dtype)), g.scalar(instead, y.dtype), y)
 
 
@@ -95,7 +95,7 @@ def fmin(g: Graph, x: Value, y: Value) -> str:
 
 
 def _of_numbers(g: Graph, type: str, x: Value, y: Value) -> str:
-    """The larger or smaller of two; of a number and none, the number."""
+    """Return the larger or smaller number, ignoring NaN."""
     return g("Where", g("IsNaN", x), y, g("Where", g("IsNaN", y), x, g(type, x, y)))
 
 
@@ -108,12 +108,12 @@ def heaviside(g: Graph, x: Value, y: Value) -> str:
 
 @export("gcd", "lcm", "nextafter")
 def by_bits(g: Graph, *_: Value) -> str:
-    raise Unsupported("ONNX has no operator for common divisors and neighbouring numbers")
+    raise Unsupported("ONNX has no operators for common divisors and adjacent floats")
 
 
 @export("around")
 def around(g: Graph, x: Value, *, decimals: int) -> str:
-    """Rounded as PyTorch rounds: scaled, to the even one of two, and scaled back."""
+    """Round to decimals as PyTorch does: scale, round half to even, and scale back."""
     scale = g.scalar(10.0 ** abs(decimals), x.dtype)
     if decimals >= 0:
         return g("Div", g("Round", g("Mul", x, scale)), scale)

@@ -1,4 +1,4 @@
-"""Activations made of straight pieces, or nearly so, and their gradients."""
+"""Piecewise activations and their gradients."""
 
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
@@ -25,7 +25,7 @@ def hardsigmoid_dx(g: Graph, x: Value, dy: Value) -> str:
 
 @export("hardswish_dx")
 def hardswish_dx(g: Graph, x: Value, dy: Value) -> str:
-    """``x / 3 + 1 / 2`` between -3 and 3, 0 below and 1 above."""
+    """Return the derivative: ``x / 3 + 1 / 2`` between -3 and 3, 0 below and 1 above."""
     slope = g("Add", g("Div", x, g.scalar(3, x.dtype)), g.scalar(0.5, x.dtype))
     outside = g("Where", g("Less", x, g.scalar(0, x.dtype)), g.scalar(0, dy.dtype), dy)
     return g("Where", _between(g, x, -3.0, 3.0), g("Mul", dy, slope), outside)

@@ -20,9 +20,9 @@ def _windowed(size: Numbers, stride: Numbers, padding: Numbers | None = None) ->
 def _padded(
     g: Graph, x: Value, y: Sequence[Size], size: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers, fill: float
 ) -> tuple[str, list[str]]:
-    """The images with their padding, and behind as much more as the last window needs; how large they are then, int64[1] by axis.
+    """Pad the images, at the end by as much as the last window needs; return them and their new sizes, int64[1] by axis.
 
-    ONNX's `ceil_mode` counts windows otherwise where the last begins in the padding, and takes no padding as large as a window.
+    ONNX's `ceil_mode` counts windows differently if the last one starts in the padding, and does not allow padding as large as a window.
     """
     behind, sizes = [], []
     for axis, (after, window, step, pad, apart) in enumerate(zip(y[2:], size, stride, padding, dilation, strict=True), start=2):
@@ -37,7 +37,7 @@ def _padded(
 def max_pool(
     g: Graph, x: Value, *, size: Numbers, stride: Numbers, padding: Numbers, dilation: Numbers | None = None, ceil_mode: bool = False
 ) -> tuple[str, str]:
-    """ONNX numbers places through all images, we within each."""
+    """Pool. ONNX's indices count through all images, Oarlock's within each."""
     dilation = list(dilation or [1] * len(size))
     if not ceil_mode:
         y, index = g("MaxPool", x, outputs=2, dilations=dilation, **_windowed(size, stride, padding))
@@ -45,7 +45,7 @@ def max_pool(
     wide, sizes = _padded(g, x, g.result().shape or (), size, stride, padding, dilation, -math.inf)
     y, index = g("MaxPool", wide, outputs=2, dilations=dilation, **_windowed(size, stride))
     place, factor = g.ints([0]), g.ints([1])
-    for axis in reversed(range(len(size))):  # from places of padded images to those of images
+    for axis in reversed(range(len(size))):  # from positions in padded images to positions in images
         here = g("Sub", g("Mod", index, sizes[axis]), g.ints([padding[axis]]))
         place = g("Add", place, g("Mul", here, factor))
         index, factor = g("Div", index, sizes[axis]), g("Mul", factor, g.dim(x, axis + 2))
@@ -53,18 +53,18 @@ def max_pool(
 
 
 def _places(g: Graph, x: Value) -> str:
-    """How many places an image has: int64[]."""
+    """Return the number of positions of an image: int64[]."""
     return g.count(x.sizes[2:])
 
 
 def _in_rows(g: Graph, x: Value) -> str:
-    """The shape in which the places of each channel are one axis."""
+    """Return the shape with the positions of each channel joined to one axis."""
     return g("Concat", g.dim(x, 0), g.dim(x, 1), g.unsqueeze(_places(g, x), 0), axis=0)
 
 
 @export("max_pool2d_dx", "take_places_dx")
 def max_pool_dx(g: Graph, index: Value, dy: Value, x: Value, **_: object) -> str:
-    """The gradient of each window, added where its largest value stood."""
+    """Add the gradient of each window at the position of its maximum."""
     rows, zeros = _in_rows(g, dy), g.filled(0, dy.dtype, _in_rows(g, x))
     put = g("ScatterElements", zeros, g.reshape(index, rows), g.reshape(dy, rows), axis=2, reduction="add")
     return g.reshape(put, g.shape(x))
@@ -72,7 +72,7 @@ def max_pool_dx(g: Graph, index: Value, dy: Value, x: Value, **_: object) -> str
 
 @export("take_places")
 def take_places(g: Graph, x: Value, index: Value) -> str:
-    """The values of each channel at some places."""
+    """Return the values of each channel at the given positions."""
     taken = g("GatherElements", g.reshape(x, _in_rows(g, x)), g.reshape(index, _in_rows(g, index)), axis=2)
     return g.reshape(taken, g.shape(index))
 
@@ -98,7 +98,7 @@ def _corrected(
     padding: Numbers,
     count_include_pad: bool,
 ) -> str:
-    """Means over all places of the windows of y, as means over those of them that count."""
+    """Convert means over whole windows to means over the elements that count."""
     found = means.name if isinstance(means, Value) else means
     for axis, (after, window, step, pad) in enumerate(zip(y[2:], size, stride, padding, strict=True), start=2):
         first = g("Sub", g("Mul", g.arange(g.size(after)), g.ints([step])), g.ints([pad]))
@@ -121,7 +121,7 @@ def average_pool_dx(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> str:
-    """Each window's share to each of its places: a transposed convolution by ones, every channel of every image for itself."""
+    """Distribute the gradient of each window over its elements: a transposed convolution with ones, each channel separately."""
     if any(number == 0 for number in dy.sizes):
         return g.filled(0, dy.dtype, g.shape(x))
     like = Value(x.name, dy.dtype, x.shape)
@@ -136,7 +136,7 @@ def average_pool_dx(
         return g.reshape(convolved_back(g, alone, share, size, x.sizes[2:], dy.sizes[2:], 2, settings, x), g.shape(x))
     wide = g("ConvTranspose", alone, share, **{**settings, "pads": [0] * (2 * len(size))})
     behind = []
-    for axis, window, step, pad in zip(axes, size, stride, padding, strict=True):  # what is less than nothing is cut off
+    for axis, window, step, pad in zip(axes, size, stride, padding, strict=True):  # negative padding crops
         reach = g("Add", g("Mul", g("Sub", g.dim(dy, axis), g.ints([1])), g.ints([step])), g.ints([window]))
         behind.append(g("Sub", g("Add", g.dim(x, axis), g.ints([pad])), reach))
     wide = g("Pad", wide, g("Concat", g.ints([0, 0, *(-pad for pad in padding), 0, 0]), *behind, axis=0))

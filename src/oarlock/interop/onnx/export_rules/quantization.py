@@ -1,4 +1,4 @@
-"""Integers of 8 bits with scales: rows quantised, products of integers, integers as the floats that they stand for."""
+"""8-bit integers with scales: quantized rows, integer products and dequantization."""
 
 import numpy
 
@@ -7,13 +7,13 @@ from oarlock.interop.onnx.export_rule import export
 from oarlock.ir.dtype import DType
 
 _LEAST = {DType.FLOAT16: 2.0**-24, DType.BFLOAT16: 2.0**-126, DType.FLOAT32: 2.0**-126, DType.FLOAT64: float(numpy.finfo("float64").tiny)}
-"""The number of each dtype that no scale is below: the least normal one, of float16 the least of all."""
+"""The minimum scale of each dtype: the smallest normal number; for float16 the smallest subnormal."""
 
 _HALVES = (DType.FLOAT16, DType.BFLOAT16)
 
 
 def _wide(g: Graph, value: Value | str, dtype: DType) -> Value | str:
-    """A value of a dtype, in float32 where that is of half precision."""
+    """Cast a value of half precision to float32."""
     return g.cast(value, DType.FLOAT32) if dtype in _HALVES else value
 
 

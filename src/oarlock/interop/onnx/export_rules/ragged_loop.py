@@ -1,4 +1,4 @@
-"""A loop over ragged sequences as `Loop`: the longest row first, so that those which have a step are the first ones."""
+"""Loops over ragged sequences as `Loop`: rows are sorted by length, so that the active rows come first."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RaggedRows:
-    """The facts of the steps that row splits tell, as `op/control/ragged_rows.py` computes it: all are names of int64 tensors."""
+    """The step layout of row splits, as computed by `op/control/ragged_rows.py`. All fields are names of int64 tensors."""
 
     def __init__(self, g: Graph, splits: Value, total: str):
         lengths = lengths_of(g, splits)
@@ -38,10 +38,9 @@ class RaggedRows:
 
 
 class RaggedSteps:
-    """Such a loop while it is built.
+    """A ragged loop under construction.
 
-    What a trip gives for each row is filled up with zeros to as many rows as there are, since ONNX stacks values of one size; the
-    elements are taken out afterwards.
+    The rows of each iteration are padded with zeros, as ONNX only stacks values of equal size; the real elements are gathered afterwards.
     """
 
     def __init__(self, lowering: "Lowering", g: Graph, op: Op, trips: Any):
@@ -52,7 +51,7 @@ class RaggedSteps:
     def write(
         self, stack_vars: Sequence[Var], memory_vars: Sequence[Var], sum_vars: Sequence[Var], find_uneven: Callable[..., list[Var]]
     ) -> list[str | UnevenStack]:
-        """Append the loop; return the names of stacks, last memories and sums."""
+        """Append the loop; return the names of the stacks, final memories and sums."""
         g, op, body, inner, trips, lowering, rows = self.g, self.op, self.body, self.trips.inner, self.trips, self.lowering, self.rows
         sequences, initial = op.inputs["sequences"], op.inputs.get("initial", ())
         given = body.inputs[len(sequences) :]
@@ -87,7 +86,7 @@ class RaggedSteps:
         return [*(self._joined(var, name) for var, name in zip(stack_vars, stacks, strict=True)), *finals, *sums]
 
     def _step_inputs(self, sequences: Sequence[Var]) -> str:
-        """Give the block its rows of each sequence; return how many rows have a step, int64[1]."""
+        """Bind the inputs of the block to the rows of each sequence; return the number of active rows, int64[1]."""
         g, inner, rows, lowering = self.g, self.trips.inner, self.rows, self.lowering
         step = self.trips.number
         if self.op.attributes.get("reverse"):
@@ -115,7 +114,7 @@ class RaggedSteps:
         self.lowering.leave(inner, name, var, shape)
 
     def _joined(self, var: Var, name: str | UnevenStack) -> str | UnevenStack:
-        """A stack as the program has it: the elements row after row, or a value for each step."""
+        """Return a stack in the layout of the program: the elements row by row, or one value per step."""
         g = self.g
         if isinstance(name, UnevenStack) or not is_by_row(var, self.body):
             return name

@@ -1,4 +1,4 @@
-"""Random numbers: our own stream, written in integers, from a key that is fed for each op."""
+"""Random numbers: Oarlock's stream in integer arithmetic, from a key input for each op."""
 
 import math
 
@@ -18,12 +18,12 @@ _UINT64 = 13
 
 
 def key_name(random_id: int) -> str:
-    """The input that a random op is told by which numbers to draw."""
+    """Return the name of the input for the key of a random op."""
     return f"random_{random_id}@KEY"
 
 
 def draw_path(op: Op) -> tuple[str, ...]:
-    """Where an op draws, as its key has it: blocks and loops around it, innermost first; TRIP stands for a trip of the loop after it."""
+    """Return the path of an op as in its key: the blocks and loops around it, innermost first. TRIP precedes the name of a loop."""
     found: list[str] = []
     for block in op.block.enclosing():
         loop = block.parent is not None and any(block in owner.blocks and owner.type in _LOOPS for owner in block.parent.ops)
@@ -32,7 +32,7 @@ def draw_path(op: Op) -> tuple[str, ...]:
 
 
 def _key(g: Graph, random_id: int) -> str:
-    """The key of an op, int64[]: an input of the graph; in loops, the element of one that has a key for each trip, outermost first."""
+    """Return the key of an op, int64[]: an input of the graph; in loops, an element of an input with keys by iteration, outermost first."""
     name, steps = key_name(random_id), list(g.steps())
     if all(value.name != name for value in g.shared.inputs):
         g.shared.taken.add(name)
@@ -43,7 +43,7 @@ def _key(g: Graph, random_id: int) -> str:
 
 
 def uniform(g: Graph, count: str, random_id: int) -> str:
-    """As many numbers in [0, 1), float64[count], as int64[] says: splitmix64 at the key, bit for bit what `runtime/random.py` draws."""
+    """Return `count` numbers in [0, 1), float64[count]: splitmix64 from the key, as in `runtime/random.py`. `count` is int64[]."""
     g.require_opset(18, "BitwiseXor, by which random numbers are drawn,")
     index = g("Range", g.ints(1), g("Add", count, g.ints(1)), g.ints(1))
     x = g("Add", g("Mul", index, _odd(g, 0x9E3779B97F4A7C15)), _key(g, random_id))
@@ -58,15 +58,15 @@ def _odd(g: Graph, number: int) -> str:
 
 
 def _shifted(g: Graph, x: str, bits: int) -> str:
-    """To the right, with zeros shifted in."""
+    """Shift right, filling with zeros."""
     moved = g("BitShift", g("Cast", x, to=_UINT64), g.constant(numpy.array(bits, dtype=numpy.uint64)), direction="RIGHT")
     return g("Cast", moved, to=7)
 
 
 def _require_all_rows(*numbers: Value | int) -> None:
-    """Raises Unsupported for the rows of one worker."""
+    """Raise Unsupported for the rows of a single worker."""
     if any(number != 0 for number in numbers):
-        raise Unsupported("the rows of one worker among others")
+        raise Unsupported("the rows of a single worker cannot be exported")
 
 
 @export("dropout")
@@ -78,14 +78,14 @@ def dropout(g: Graph, x: Value, *, rate: Value | float, first_row: Value | int =
     drawn = g.reshape(uniform(g, g.count(x.sizes), random_id), shape)
     share = g.cast(rate, DType.FLOAT64) if isinstance(rate, Value) else g.scalar(rate, DType.FLOAT64)
     kept = g("GreaterOrEqual", drawn, share)
-    none = g("GreaterOrEqual", share, g.scalar(1, DType.FLOAT64))  # a rate of 1 divides by nothing
+    none = g("GreaterOrEqual", share, g.scalar(1, DType.FLOAT64))  # avoids division by zero for a rate of 1
     whole = g.cast(g("Where", none, g.scalar(1, DType.FLOAT64), g("Sub", g.scalar(1, DType.FLOAT64), share)), x.dtype)
     mask = g("Div", g.cast(kept, x.dtype), whole)
     return g("Mul", x, mask), mask
 
 
 def _many(g: Graph, shape: Value | tuple[Size, ...]) -> str:
-    """A shape that an attribute says, or a variable: int64[rank]."""
+    """Return a shape from an attribute or a variable: int64[rank]."""
     return shape.name if isinstance(shape, Value) else g.dims(shape)
 
 
@@ -107,7 +107,7 @@ def random_uniform_like(g: Graph, like: Value, *, low: float, high: float, dtype
 
 
 def _normal(g: Graph, shape: str, mean: float, deviation: float, dtype: DType, random_id: int) -> str:
-    """Radius and angle from two streams in a row (Box and Muller, 1958)."""
+    """Draw normal numbers: radius and angle from two consecutive streams (Box and Muller, 1958)."""
     of, whole = DType.FLOAT64, g("Concat", g.ints([2]), shape, axis=0)
     drawn = g.reshape(uniform(g, g("ReduceProd", whole, keepdims=0), random_id), whole)
     radius, angle = (g("Gather", drawn, g.ints(number), axis=0) for number in (0, 1))

@@ -1,4 +1,4 @@
-"""The same elements elsewhere, or several times: flipped, rolled, repeated, in windows, on and beside a diagonal."""
+"""Flips, rolls, repetitions, windows and diagonals."""
 
 from oarlock.interop.onnx.export_graph import END, Graph, Value
 from oarlock.interop.onnx.export_rule import export
@@ -34,7 +34,7 @@ def tile(g: Graph, x: Value, *, repeats: tuple[int, ...]) -> str:
 
 @export("tile_dx")
 def tile_dx(g: Graph, x: Value, dy: Value, *, repeats: tuple[int, ...]) -> str:
-    """The sum over all copies."""
+    """Sum over all copies."""
     if not repeats:
         return dy.name
     sizes = [*(g.ints([1]) for _ in range(len(repeats) - x.rank)), *(g.dim(x, axis) for axis in range(x.rank))]
@@ -61,7 +61,7 @@ def repeat_interleave_dx(g: Graph, x: Value, dy: Value, *, repeats: int, axis: i
 
 
 def _places(g: Graph, x: Value, axis: int, size: int, step: int) -> str:
-    """Where each window takes its elements: int64[windows, size]."""
+    """Return the source positions of each window: int64[windows, size]."""
     count = g("Add", g("Div", g("Sub", g.dim(x, axis), g.ints([size])), g.ints([step])), g.ints([1]))
     first = g("Mul", g.arange(count), g.ints([step]))
     return g("Add", g.unsqueeze(first, 1), g.ints(list(range(size))))
@@ -70,7 +70,7 @@ def _places(g: Graph, x: Value, axis: int, size: int, step: int) -> str:
 @export("windows")
 def windows(g: Graph, x: Value, *, axis: int, size: int, step: int) -> str:
     axis %= max(x.rank, 1)
-    taken = g("Gather", x, _places(g, x, axis, size, step), axis=axis)  # a window's elements stand behind its number
+    taken = g("Gather", x, _places(g, x, axis, size, step), axis=axis)  # the elements of a window follow its number
     return g("Transpose", taken, perm=[axis_ for axis_ in range(x.rank + 1) if axis_ != axis + 1] + [axis + 1])
 
 
@@ -86,7 +86,7 @@ def windows_dx(g: Graph, x: Value, dy: Value, *, axis: int, size: int, step: int
 
 
 def _diagonal(g: Graph, x: Value, offset: int, axes: tuple[int, ...]) -> tuple[list[int], str, str]:
-    """The order in which the two axes are last; how many places they have together; and which of these are on the diagonal."""
+    """Return the axis order that puts the two axes last, their number of positions, and the positions on the diagonal."""
     first, second = (axis % x.rank for axis in axes)
     rest = [axis for axis in range(x.rank) if axis not in (first, second)]
     columns = g.dim(x, second)
@@ -104,7 +104,7 @@ def _diagonal(g: Graph, x: Value, offset: int, axes: tuple[int, ...]) -> tuple[l
 
 
 def _matrices(g: Graph, x: Value, order: list[int], places: str) -> str:
-    """The shape in which the two axes are one."""
+    """Return the shape with the two axes joined."""
     return g("Concat", *(g.dim(x, axis) for axis in order[:-2]), places, axis=0)
 
 

@@ -1,4 +1,4 @@
-"""Sums, means and other reductions, and the two ways between a shape and one that it broadcasts to."""
+"""Reductions, broadcasting to a shape, and summing back."""
 
 from collections.abc import Sequence
 
@@ -11,14 +11,14 @@ Axes = int | Sequence[int] | None
 
 
 def axes_of(axis: Axes, rank: int) -> list[int] | None:
-    """The axes that an attribute names, from the front; None where it is every axis."""
+    """Return the axes of an attribute counted from the front; None for all axes."""
     if axis is None:
         return None
     return [item % rank if rank else item for item in ([axis] if isinstance(axis, int) else axis)]
 
 
 def sum_to(g: Graph, x: Value, like: Value) -> str:
-    """`x` summed to the shape of `like`, which broadcasts to that of `x`."""
+    """Sum `x` to the shape of `like`, which broadcasts to the shape of `x`."""
     if x.shape is None or like.shape is None or not _known_apart(x, like):
         return _sum_to_at_run_time(g, x, like)
     missing = x.rank - like.rank
@@ -28,13 +28,13 @@ def sum_to(g: Graph, x: Value, like: Value) -> str:
 
 
 def _known_apart(x: Value, like: Value) -> bool:
-    """Whether it is known, of every axis, if it is summed over: only a 1 is, where x has another size."""
+    """Return whether the axes to sum over are known: those where only `like` has size 1."""
     beside = x.sizes[x.rank - like.rank :]
     return all(theirs in (1, ours) for ours, theirs in zip(beside, like.sizes, strict=True))
 
 
 def _sum_to_at_run_time(g: Graph, x: Value, like: Value) -> str:
-    """Sizes are symbols, so the run tells along which axes there is something to add up."""
+    """Sum to a shape with symbolic sizes: the axes are determined at run time."""
     here, there = g.shape(x), g.shape(like)
     missing = g("Sub", g("Shape", here), g("Shape", there))
     whole = g("Concat", g("Expand", g.ints([1]), missing), there, axis=0)
@@ -43,7 +43,7 @@ def _sum_to_at_run_time(g: Graph, x: Value, like: Value) -> str:
 
 
 def spread(g: Graph, x: str, axis: Axes, keepdim: bool, like: Value) -> str:
-    """The value of a reduction, for each element that it was made of."""
+    """Broadcast the value of a reduction to the elements it was computed from."""
     axes = axes_of(axis, like.rank)
     if axes is not None and not keepdim:
         x = g.unsqueeze(x, *sorted(axes))
@@ -51,7 +51,7 @@ def spread(g: Graph, x: str, axis: Axes, keepdim: bool, like: Value) -> str:
 
 
 def count_over(g: Graph, like: Value, axis: Axes) -> str:
-    """How many elements are reduced to one, in the dtype of `like`."""
+    """Return the number of elements per reduced value, in the dtype of `like`."""
     axes = axes_of(axis, like.rank)
     sizes = like.sizes if axes is None else tuple(like.sizes[item] for item in axes)
     numbers = [size for size in sizes if isinstance(size, int)]
@@ -107,13 +107,13 @@ def _centred(g: Graph, x: Value, axis: Axes) -> str:
 
 
 def _left(g: Graph, x: Value, axis: Axes, correction: float) -> str:
-    """By how many elements a variance divides; 0 where none is left."""
+    """Return the divisor of a variance, at least 0."""
     left = g("Sub", count_over(g, x, axis), g.scalar(correction, x.dtype))
     return g("Max", left, g.scalar(0, x.dtype))
 
 
 def _beside(g: Graph, dy: Value, x: Value, axis: Axes, keepdim: bool) -> str:
-    """The value of a reduction, in a shape that broadcasts to that of `x`."""
+    """Reshape the value of a reduction to broadcast with `x`."""
     axes = axes_of(axis, x.rank)
     return dy.name if axes is None or keepdim else g.unsqueeze(dy, *sorted(axes))
 

@@ -1,4 +1,4 @@
-"""Images in another size, and images sampled at places that are given."""
+"""Resizing and grid sampling of images."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,14 +16,14 @@ _RESIZE = {"nearest": ("nearest", "asymmetric"), "linear": ("linear", "half_pixe
 
 
 def _matrices(x: Value, y: Sequence[Size], scale: Sequence[float] | None, mode: str, align_corners: bool) -> list[numpy.ndarray]:
-    """For each axis the matrix, [to from], of what becomes of each pixel: every mode goes axis by axis."""
+    """Return the interpolation matrix, [to from], of each axis."""
     found = []
     for axis, (before, after) in enumerate(zip(x.sizes[2:], y[2:], strict=True)):
         if not isinstance(before, int) or not isinstance(after, int):
-            raise Unsupported(f'images whose sizes are not known, in the mode "{mode}"')
+            raise Unsupported(f'resizing images of unknown size in the mode "{mode}" is not supported')
         each = torch.eye(before, dtype=torch.float64)[None]
         along = "linear" if mode == "cubic" else mode
-        if mode == "cubic":  # for images alone: one row of pixels, as high as it was
+        if mode == "cubic":  # only supported for images: one row of pixels, with unchanged height
             shares = torch.nn.functional.interpolate(
                 each[:, :, None],
                 size=None if scale is not None else (1, after),
@@ -49,7 +49,7 @@ def resize(
     mode: str = "nearest",
     align_corners: bool = False,
 ) -> str:
-    """By `Resize` for images in a mode that ONNX has; else axis by axis, as a product with a matrix."""
+    """Resize by `Resize` if ONNX has the mode for images; otherwise multiply by a matrix along each axis."""
     if x.rank != 4 or mode not in _RESIZE:
         y = x.name
         for axis, matrix in enumerate(_matrices(x, g.result().shape or (), scale, mode, align_corners), start=2):
@@ -80,7 +80,7 @@ def resize_dx(
     mode: str,
     align_corners: bool,
 ) -> str:
-    """The transpose of these matrices."""
+    """Multiply by the transposed matrices."""
     dx = dy.name
     like = Value(x.name, dy.dtype, x.shape)
     for axis, matrix in enumerate(_matrices(like, dy.sizes, scale, mode, align_corners), start=2):

@@ -1,4 +1,4 @@
-"""The largest elements, and where they stand."""
+"""Largest and smallest elements and their positions."""
 
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
@@ -22,7 +22,7 @@ for name, reduction, place in (("reduce_max", "ReduceMax", "ArgMax"), ("reduce_m
     def extreme(
         g: Graph, x: Value, *, axis: int | None = None, keepdim: bool = False, reduction: str = reduction, place: str = place
     ) -> tuple[str, str]:
-        """The largest or smallest element, and its number along the axis, or among all."""
+        """Return the largest or smallest element, and its position along the axis or among all elements."""
         y = g.reduce(reduction, x, axes_of(axis, x.rank), keepdim=keepdim)
         if axis is not None:
             return y, g(place, x, axis=axis, keepdims=int(keepdim))
@@ -32,7 +32,7 @@ for name, reduction, place in (("reduce_max", "ReduceMax", "ArgMax"), ("reduce_m
 
 @export("reduce_max_dx")
 def reduce_max_dx(g: Graph, index: Value, dy: Value, x: Value, *, axis: int | None = None, keepdim: bool) -> str:
-    """Zeros, with `dy` where the largest elements stood."""
+    """Return zeros with `dy` at the positions of the largest elements."""
     if axis is None:
         zeros = g.filled(0, dy.dtype, g.unsqueeze(g.count(x.sizes), 0))
         put = g("ScatterElements", zeros, g.reshape(index, [1]), g.reshape(dy, [1]), axis=0)

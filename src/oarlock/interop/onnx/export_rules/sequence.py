@@ -1,4 +1,4 @@
-"""Sequences by their row splits: sums, means, largest, first and last elements, softmax."""
+"""Sequences with row splits: sums, means, maxima, first and last elements, softmax."""
 
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
@@ -8,12 +8,12 @@ __all__ = ["lengths_of", "owners"]
 
 
 def lengths_of(g: Graph, splits: Value | str) -> str:
-    """How many elements each sequence has: int64[n]."""
+    """Return the length of each sequence: int64[n]."""
     return g("Sub", g.slice(splits, 0, 1), g.slice(splits, 0, 0, -1))
 
 
 def owners(g: Graph, splits: Value | str, count: str) -> str:
-    """The number of the sequence of each of `count` elements, int64[1]: how many sequences have ended before it, or where it stands."""
+    """Return the sequence number of each of `count` elements, int64[1]: the number of sequences that end before it."""
     more = g("Add", count, g.ints([1]))
     ends = g.slice(splits, 0, 1)
     ones = g("Expand", g.ints([1]), g("Shape", ends))
@@ -22,22 +22,22 @@ def owners(g: Graph, splits: Value | str, count: str) -> str:
 
 
 def sequences(g: Graph, splits: Value) -> str:
-    """How many sequences there are: int64[1]."""
+    """Return the number of sequences: int64[1]."""
     return g("Sub", g.dim(splits, 0), g.ints([1]))
 
 
 def beside(g: Graph, values: str, x: Value) -> str:
-    """One number for each row, in a shape that broadcasts to those of `x`."""
+    """Reshape one number per row to broadcast with `x`."""
     return g.unsqueeze(values, *range(1, x.rank)) if x.rank > 1 else values
 
 
 def _like_rows(g: Graph, count: str, x: Value) -> str:
-    """The shape of `count` rows such as those of `x`."""
+    """Return the shape of `count` rows like the rows of `x`."""
     return g("Concat", count, *(g.dim(x, axis) for axis in range(1, x.rank)), axis=0)
 
 
 def sum_each(g: Graph, x: Value | str, like: Value, own: str, count: str) -> str:
-    """The sum of the rows of each sequence; `x` is of the type of `like`."""
+    """Sum the rows of each sequence; `x` has the type of `like`."""
     index = g("Expand", beside(g, own, like), g.shape(like))
     return g("ScatterElements", g.filled(0, like.dtype, _like_rows(g, count, like)), index, x, axis=0, reduction="add")
 
@@ -72,17 +72,17 @@ def sequence_mean_dx(g: Graph, splits: Value, dy: Value, x: Value) -> str:
     return g("Gather", g("Div", dy, _divisors(g, splits, dy)), owners(g, splits, g.dim(x, 0)), axis=0)
 
 
-# One element of each
+# One element per sequence
 
 
 def _taken(g: Graph, x: Value, at: str) -> str:
-    """The element of `x` that `at`, of its rank, numbers at each place; 0 where it is -1, which is a row of zeros at the end."""
+    """Gather elements of `x` at the row numbers `at`; -1 gives 0, read from an appended row of zeros."""
     more = g("Concat", x, g.filled(0, x.dtype, _like_rows(g, g.ints([1]), x)), axis=0)
     return g("GatherElements", more, at, axis=0)
 
 
 def _put(g: Graph, values: Value, at: str, like: Value) -> str:
-    """The opposite: zeros in the shape of `like`, with each value at the element that is numbered."""
+    """Scatter values to their row numbers in zeros of the shape of `like`, the inverse of `_taken`."""
     count = g.dim(like, 0)
     rows = g("Add", count, g.ints([1]))
     last = g("Where", g("Less", at, g.ints(0)), count, at)
@@ -91,7 +91,7 @@ def _put(g: Graph, values: Value, at: str, like: Value) -> str:
 
 
 def _end(g: Graph, splits: Value, like: Value, *, last: bool) -> str:
-    """The number of the last, or first, element of each sequence, -1 for none, for each place of a row."""
+    """Return the row number of the last or first element of each sequence, -1 for an empty one, for each position in a row."""
     at = g("Sub", g.slice(splits, 0, 1), g.ints([1])) if last else g.slice(splits, 0, 0, -1)
     at = g("Where", g("Equal", lengths_of(g, splits), g.ints([0])), g.ints([-1]), at)
     return g("Expand", beside(g, at, like), _like_rows(g, g("Shape", at), like))
@@ -109,7 +109,7 @@ for name, last in (("sequence_first", False), ("sequence_last", True)):
 
 
 def _largest(g: Graph, x: Value, own: str, splits: Value) -> str:
-    """The largest element of each sequence; of none, the least number of its dtype."""
+    """Return the largest element of each sequence; for an empty one, the smallest number of the dtype."""
     g.require_opset(18, "ScatterElements with the reduction max")
     least = float("-inf") if x.dtype.is_floating else -(2 ** (8 * x.dtype.itemsize - 1))
     start = g.filled(least, x.dtype, _like_rows(g, sequences(g, splits), x))

@@ -1,4 +1,4 @@
-"""Sequences laid out in other ways: joined and taken apart, padded and cut again."""
+"""Join, split, pad and unpad sequences."""
 
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
@@ -7,7 +7,7 @@ from oarlock.ir.dtype import DType
 
 
 def _places(g: Graph, splits: list[Value], counts: list[str]) -> list[str]:
-    """Where each element of each part stands once sequence i of every part has been joined."""
+    """Return the position of each element of each part after joining the i-th sequences of all parts."""
     offset = g.slice(_total(g, splits), 0, 0, -1)
     places = []
     for cut, count in zip(splits, counts, strict=True):
@@ -43,7 +43,7 @@ def sequence_split_dy(g: Graph, splits: list[Value], dxs: list[Value], y: Value)
 
 
 def _cells(g: Graph, splits: Value, count: str) -> str:
-    """Row and column of each element in padded rows: int64[t, 2]."""
+    """Return row and column of each element in padded rows: int64[t, 2]."""
     own = owners(g, splits, count)
     column = g("Sub", g.arange(count), g("Gather", g.slice(splits, 0, 0, -1), own, axis=0))
     return g("Concat", g.unsqueeze(own, 1), g.unsqueeze(column, 1), axis=1)
@@ -80,6 +80,6 @@ def sequence_elements(g: Graph, splits: Value, rows: Value, like: Value) -> tupl
 
 @export("sequence_splits")
 def sequence_splits(g: Graph, splits: Value, elements: Value) -> str:
-    """How many of the elements that are left stand before each cut."""
+    """Return the number of remaining elements before each split."""
     before = g("Less", g.unsqueeze(elements, 0), g.unsqueeze(splits, 1))
     return g.reduce("ReduceSum", g.cast(before, DType.INT64), [1])

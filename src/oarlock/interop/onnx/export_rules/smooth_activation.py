@@ -1,4 +1,4 @@
-"""Activations that bend smoothly: silu, mish, elu, softplus, log_sigmoid."""
+"""Smooth activations: silu, mish, elu, softplus, log_sigmoid."""
 
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
@@ -10,20 +10,20 @@ export("mish")(lambda g, x: g("Mul", x, g("Tanh", g("Softplus", x))))
 
 
 def _bend(g: Graph, s: str, x: Value) -> str:
-    """``s (1 - s)``, the derivative of the sigmoid ``s``."""
+    """Return ``s (1 - s)``, the derivative of the sigmoid ``s``."""
     return g("Mul", s, g("Sub", g.scalar(1, x.dtype), s))
 
 
 @export("silu_dx")
 def silu_dx(g: Graph, x: Value, dy: Value) -> str:
-    """``dy (s + x s (1 - s))``."""
+    """Return ``dy (s + x s (1 - s))``."""
     s = g("Sigmoid", x)
     return g("Mul", dy, g("Add", s, g("Mul", x, _bend(g, s, x))))
 
 
 @export("mish_dx")
 def mish_dx(g: Graph, x: Value, dy: Value) -> str:
-    """``dy (t + x s (1 - t t))``, with the tanh ``t`` of softplus and the sigmoid ``s``."""
+    """Return ``dy (t + x s (1 - t t))``, with the tanh ``t`` of softplus and the sigmoid ``s``."""
     t = g("Tanh", g("Softplus", x))
     rest = g("Sub", g.scalar(1, x.dtype), g("Mul", t, t))
     return g("Mul", dy, g("Add", t, g("Mul", g("Mul", x, g("Sigmoid", x)), rest)))
@@ -47,7 +47,7 @@ def elu_dx(g: Graph, x: Value, dy: Value, *, alpha: float, scale: float, input_s
 
 @export("softplus")
 def softplus(g: Graph, x: Value, *, beta: float, threshold: float) -> str:
-    """``log(1 + exp(beta x)) / beta``, and ``x`` itself above the threshold."""
+    """Return ``log(1 + exp(beta x)) / beta``, and ``x`` itself above the threshold."""
     scaled = g("Mul", x, g.scalar(beta, x.dtype))
     soft = g("Div", g("Softplus", scaled), g.scalar(beta, x.dtype))
     return g("Where", g("Greater", scaled, g.scalar(threshold, x.dtype)), x, soft)

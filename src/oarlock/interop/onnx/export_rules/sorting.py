@@ -1,4 +1,4 @@
-"""Order: elements sorted, places found among sorted ones, distinct elements, numbers counted, places that are true."""
+"""Sorting, searching, unique elements, counting, and positions of true elements."""
 
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
@@ -9,7 +9,7 @@ _SORTED_BY_RUNTIMES = (DType.FLOAT16, DType.FLOAT32, DType.FLOAT64, DType.INT32,
 
 @export("sort")
 def sort(g: Graph, x: Value, *, axis: int, descending: bool) -> tuple[str, str]:
-    """The largest or smallest of all; TopK puts the first of equal ones first."""
+    """Sort by TopK, which keeps equal elements in order."""
     given = x.name if x.dtype in _SORTED_BY_RUNTIMES else g.cast(x, DType.INT64)
     if x.rank == 0:
         return x.name, g.ints(0)
@@ -19,7 +19,7 @@ def sort(g: Graph, x: Value, *, axis: int, descending: bool) -> tuple[str, str]:
 
 @export("searchsorted")
 def searchsorted(g: Graph, sorted: Value, x: Value, *, right: bool) -> str:
-    """How many of the row are less than each element, or not more."""
+    """Count the elements of a sorted row that are less than each element of x, or not greater."""
     before = g("LessOrEqual" if right else "Less", g.unsqueeze(sorted, sorted.rank - 1), g.unsqueeze(x, x.rank))
     return g.reduce("ReduceSum", g.cast(before, DType.INT64), [x.rank])
 

@@ -1,4 +1,4 @@
-"""Shapes with several symbols, which inputs tell: views, broadcasts, parts, numbers in a row."""
+"""Views, broadcasts, slices and ranges with symbolic sizes."""
 
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
@@ -18,7 +18,7 @@ def view(g: Graph, x: Value, like: list[Value], *, shape: Sizes) -> str:
 @export("broadcast_to")
 def broadcast_to(g: Graph, x: Value, like: list[Value], *, shape: Value | Sizes) -> str:
     if isinstance(shape, Value):
-        own = g("Equal", shape, g.ints([-1]))  # a size of x, which Expand takes from it where it is told 1
+        own = g("Equal", shape, g.ints([-1]))  # -1 keeps the size of x; Expand does so for 1
         return g("Expand", x, g("Where", own, g.ints([1]), shape))
     return g("Expand", x, g.dims(g.result().shape or ()))
 

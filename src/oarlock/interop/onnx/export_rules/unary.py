@@ -1,4 +1,4 @@
-"""Functions of one number, element by element."""
+"""Elementwise functions of one number."""
 
 import math
 
@@ -34,7 +34,7 @@ for ours, theirs in {
 
 @export("sign")
 def sign(g: Graph, x: Value) -> str:
-    """ONNX has NaN for NaN, where ours is 0."""
+    """Return the sign. ONNX returns NaN for NaN, Oarlock 0."""
     found = g("Sign", x)
     return g("Where", g("IsNaN", x), g.scalar(0, x.dtype), found) if x.dtype.is_floating else found
 
@@ -56,19 +56,19 @@ def trunc(g: Graph, x: Value) -> str:
 
 @export("log1p")
 def log1p(g: Graph, x: Value) -> str:
-    """``log(u) x / (u - 1)`` for ``u = 1 + x``, which is exact to rounding also where x is small (Kahan); x itself where u is 1."""
+    """Return ``log(u) x / (u - 1)`` with ``u = 1 + x``, which is accurate for small x (Kahan), or x itself if u is 1."""
     one = g.scalar(1, x.dtype)
     u = g("Add", x, one)
     near = g("Equal", u, one)
     rest = g("Where", near, one, g("Sub", u, one))
     found = g("Mul", g("Log", g("Where", near, g.scalar(2, x.dtype), u)), g("Div", x, rest))
-    huge = g("Equal", u, x)  # where adding 1 changes nothing, infinity among it
+    huge = g("Equal", u, x)  # adding 1 has no effect, as for infinity
     return g("Where", near, x, g("Where", huge, g("Log", u), found))
 
 
 @export("expm1")
 def expm1(g: Graph, x: Value) -> str:
-    """``2 tanh(x / 2) / (1 - tanh(x / 2))``, which loses no digits where x is small; ``exp(x) - 1`` elsewhere."""
+    """Return ``2 tanh(x / 2) / (1 - tanh(x / 2))`` for small x, which loses no digits, and ``exp(x) - 1`` elsewhere."""
     one = g.scalar(1, x.dtype)
     half = g("Tanh", g("Mul", x, g.scalar(0.5, x.dtype)))
     near = g("Less", g("Abs", x), one)

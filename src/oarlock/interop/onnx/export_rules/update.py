@@ -1,4 +1,4 @@
-"""Steps of optimizers, as `op/update.py` has them."""
+"""Optimizer steps, as in `op/update.py`."""
 
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
@@ -34,7 +34,7 @@ def adam(
     epsilon: float,
     weight_decay: float = 0.0,
 ) -> tuple[str, str, str]:
-    """Factors that only depend on the step are computed in float64, as PyTorch's kernel does."""
+    """Update by Adam. Factors that depend only on the step are computed in float64, as in PyTorch's kernel."""
     of = DType.FLOAT64
     count = g.cast(step, of)
     left1, left2 = (g("Sub", g.scalar(1, of), g("Pow", g.scalar(beta, of), count)) for beta in (beta1, beta2))
@@ -96,7 +96,7 @@ def put_rows(g: Graph, param: Value, rows: Value, values: Value) -> str:
 
 @export("coalesce")
 def coalesce(g: Graph, rows: Value, values: Value) -> tuple[str, str]:
-    """The sums begin as zeros in the shape of the rows that stand first among equals."""
+    """Merge duplicate rows by adding their values."""
     distinct, first, inverse, _ = g("Unique", rows, outputs=4, sorted=1)
     zeros = g.filled(0, values.dtype, g("Shape", g("Gather", values, first, axis=0)))
     return distinct, g("ScatterND", zeros, g.unsqueeze(inverse, 1), values, reduction="add")

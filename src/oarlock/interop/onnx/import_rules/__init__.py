@@ -1,4 +1,4 @@
-"""The rules, one family of operators a file. Importing this declares them."""
+"""The import rules, one file per family of operators. Importing this package registers them."""
 
 from oarlock.interop.onnx.import_rules import (
     attention,

@@ -1,4 +1,4 @@
-"""Attention in its parts, as its definition has them: what comes in may ask for the scores at any point between them."""
+"""The import of `Attention`. It is written out step by step if the model needs intermediate scores."""
 
 from typing import TYPE_CHECKING
 
@@ -27,11 +27,11 @@ def attention(
     is_causal=0, kv_num_heads=0, q_num_heads=0, qk_matmul_output_mode=0, scale=None, softcap=0.0, softmax_precision=0,
     left_window_size=-1, right_window_size=-1, outputs, importer: "Importer",
 ):  # fmt: skip
-    """The result, the keys and values with those of before, and the scores. Rows of queries that see no key are 0."""
+    """Return the result, the present keys and values, and the scores. Query rows that see no key are 0."""
     flat = rank_of(query) == 3
     if flat:
         if not q_num_heads or not kv_num_heads:
-            raise Unsupported("its numbers of heads are left out, where queries are rows")
+            raise Unsupported("its numbers of heads are missing, and its inputs are not split into heads")
         query = _by_heads(query, q_num_heads, importer)
         key, value = _by_heads(key, kv_num_heads, importer), _by_heads(value, kv_num_heads, importer)
     dtype = query.dtype
@@ -39,7 +39,7 @@ def attention(
     present_value = op.concat([past_value, value], axis=2) if past_value is not None else op.assign(value)
     heads, groups = shape_of(query)[1], shape_of(present_key)[1]
     if not isinstance(heads, int) or not isinstance(groups, int) or groups < 1 or heads % groups:
-        raise Unsupported(f"{heads} heads of queries share {groups} of keys")
+        raise Unsupported(f"{heads} query heads cannot share {groups} key heads")
     plain = (
         outputs < 4 and not softcap and filled is None and left_window_size < 0 and right_window_size < 0 and _is_wide(mask, present_key)
     )
@@ -49,7 +49,7 @@ def attention(
     keys, values = (_repeated(item, heads // groups, importer) for item in (present_key, present_value))
     width = shape_of(query)[3]
     if scale is None and not isinstance(width, int):
-        raise Unsupported(f"its scale follows from {width} columns", hint="sizes={...} gives symbols numbers")
+        raise Unsupported(f"its scale depends on the size {width}", hint="pass sizes={...} to fix symbolic sizes")
     root = constant((float(width) ** -0.5 if scale is None else scale) ** 0.5, query)  # type: ignore[arg-type]
     scores = matrix_product(op.multiply(query, root), op.multiply(op.matrix_transpose(keys), root))
     bias = _bias(scores, mask, past_key, filled, (bool(is_causal), left_window_size, right_window_size), importer)
@@ -66,12 +66,12 @@ def attention(
 
 
 def _is_wide(mask: Var | None, key: Var) -> bool:
-    """Whether a mask is there for each key, as it need not be."""
+    """Return whether the mask covers every key; ONNX allows shorter masks."""
     return mask is None or shape_of(mask)[-1:] in ((1,), (shape_of(key)[2],))
 
 
 def _in_rows(x: Var, importer: "Importer") -> Var:
-    """Heads side by side, `[n, t, heads k]`."""
+    """Join the heads: `[n, t, heads k]`."""
     n, h, t, e = shape_of(x)
     return reshaped(op.transpose(x, axes=(0, 2, 1, 3)), (n, t, sizes.multiply(h, e)), importer)
 
@@ -81,7 +81,7 @@ def _capped(scores: Var, cap: float) -> Var:
 
 
 def _weights(scores: Var, guarded: bool) -> Var:
-    """The softmax of scores; with a guard, 0 where no key is seen, which would be NaN."""
+    """Return the softmax of scores. If `guarded`, rows without visible keys are 0 instead of NaN."""
     if not guarded:
         return op.softmax(scores, axis=-1)
     unseen = op.equal(op.reduce_max(scores, axis=-1, keepdim=True), constant(_NEVER, scores))
@@ -91,7 +91,7 @@ def _weights(scores: Var, guarded: bool) -> Var:
 def _bias(
     scores: Var, mask: Var | None, past: Var | None, filled: Var | None, bounds: tuple[bool, int, int], importer: "Importer"
 ) -> Var | None:
-    """The bias of the scores, `[n, h, t, s]`: minus infinity for keys that a query does not see."""
+    """Return the bias of the scores, `[n, h, t, s]`: minus infinity for invisible keys. None if all keys are visible."""
     causal, left, right = bounds
     t, s = shape_of(scores)[2:]
     bias = None
@@ -129,20 +129,20 @@ def _both(left: Var | None, right: Var) -> Var:
 
 
 def _number(size: Size, importer: "Importer") -> Var:
-    """A size as a variable of no axes."""
+    """Return a size as a scalar variable."""
     return reshaped(importer.writer.variable(known_sizes([size])), ())
 
 
 def _by_heads(x: Var, heads: int, importer: "Importer") -> Var:
-    """Rows cut into heads, `[n, heads, t, k]`."""
+    """Split rows into heads: `[n, heads, t, k]`."""
     n, t, columns = shape_of(x)
     if not isinstance(columns, int) or heads < 1 or columns % heads:
-        raise Unsupported(f"{columns} columns are not {heads} heads")
+        raise Unsupported(f"{columns} columns cannot be split into {heads} heads")
     return op.transpose(reshaped(x, (n, t, heads, columns // heads), importer), axes=(0, 2, 1, 3))
 
 
 def _repeated(x: Var, times: int, importer: "Importer") -> Var:
-    """Each head of keys or values as often as heads of queries share it."""
+    """Repeat each key or value head for the query heads that share it."""
     if times == 1:
         return x
     n, heads, t, k = shape_of(x)

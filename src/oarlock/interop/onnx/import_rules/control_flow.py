@@ -1,4 +1,4 @@
-"""`If`, `Loop` and `Scan` as our branches and loops."""
+"""Import `If`, `Loop` and `Scan` as branches and loops."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
 
 def _written(graph: Any, inputs: Sequence["Var | Known"], importer: "Importer", names: "Names") -> "list[Var | Known]":
-    """The outputs of a graph inside, written into the block that is open. Raises Unsupported where some of it cannot come in."""
+    """Write a nested graph into the open block; return its outputs. Raises Unsupported if a part of it is not supported."""
     inner = names.inside()
     if inner.depth > importer.limits.depth:
-        raise Unsupported(f"graphs stand more than {importer.limits.depth} deep in one another")
+        raise Unsupported(f"graphs are nested more than {importer.limits.depth} deep")
     if len(graph.input) != len(inputs):
-        raise FormatError(f"a graph inside takes {len(graph.input)} inputs, where it is given {len(inputs)}")
+        raise FormatError(f"a nested graph takes {len(graph.input)} inputs, but gets {len(inputs)}")
     inner.values.update({item.name: value for item, value in zip(graph.input, inputs, strict=True)})
     importer.convert_graph(graph, inner)
     found = []
     for output in graph.output:
         value = inner.get(output.name)
         if not isinstance(value, Var | Known):
-            raise Unsupported("a graph inside holds what cannot come in")
+            raise Unsupported("a nested graph contains unsupported operators")
         found.append(value)
     return found
 
 
 def _returned(values: "Sequence[Var | Known]", importer: "Importer", block: Block) -> list[Var]:
-    """Values as variables that the block defines."""
+    """Return values as distinct variables that the block defines."""
     found: list[Var] = []
     for value in values:
         var = importer.writer.variable(value)
@@ -57,7 +57,10 @@ def loop_over(
     *,
     reverse: bool = False,
 ) -> tuple[list[Var], list[Var]]:
-    """A loop over steps of sequences, time first. `write` takes a step of each and the state; it gives what is stacked and the state."""
+    """Write a loop over the steps of sequences, time first.
+
+    `write` maps one step of each sequence and the state to the values to stack and the next state.
+    """
     program = importer.writer.program
     block = program.new_block(f"{program.unique('scan')}.body", innermost_block(program))
     with block:
@@ -75,7 +78,7 @@ def loop_over(
 
 @rule("If", either=("condition",), folds=False)
 def branches(condition, *, then_branch, else_branch, importer: "Importer", names: "Names"):
-    """A condition that is known chooses when the model is read."""
+    """Choose the branch at import if the condition is known."""
     if isinstance(condition, Known):
         chosen = then_branch if condition.item() else else_branch
         return [value if isinstance(value, Known) else op.assign(value) for value in _written(chosen, [], importer, names)]
@@ -90,9 +93,9 @@ def branches(condition, *, then_branch, else_branch, importer: "Importer", names
         blocks.append(block)
     for number, (left, right) in enumerate(zip(blocks[0].outputs, blocks[1].outputs, strict=False)):
         if (left.dtype, left.shape) != (right.dtype, right.shape):
-            raise Unsupported(f"output {number} is {left.type_text} in one branch and {right.type_text} in the other")
+            raise Unsupported(f"output {number} is {left.type_text} in one branch, but {right.type_text} in the other")
     if len(blocks[0].outputs) != len(blocks[1].outputs):
-        raise FormatError("the branches of an If give different numbers of values")
+        raise FormatError("the branches of an If have different numbers of outputs")
     whens = (condition, op.logical_not(condition))
     stacks = [conditional_block([], free_vars(block), when, body=block) for block, when in zip(blocks, whens, strict=True)]
     return [select_branch(list(pair)) for pair in zip(*stacks, strict=True)]
@@ -104,7 +107,7 @@ def _scalar(condition: Var) -> Var:
 
 @rule("Loop", either=("most", "condition"), folds=False)
 def loop(most=None, condition=None, *initial, body, importer: "Importer", names: "Names"):
-    """A loop that counts its trips, as long as there are fewer than it may make and its condition holds."""
+    """Write a loop that ends after its maximum number of iterations, or when its condition is false."""
     program = importer.writer.program
     around, stem = innermost_block(program), program.unique("loop")
     limit = None if most is None else op.cast(reshaped(importer.writer.variable(most), ()), dtype=DType.INT64)
@@ -122,12 +125,12 @@ def loop(most=None, condition=None, *initial, body, importer: "Importer", names:
             importer.writer.note_sizes(var)
         written = _written(body, [inside[0], Known.of(True, DType.BOOL), *inside[1:]], importer, names)
         if len(written) < 1 + len(initial):
-            raise FormatError("the body of a Loop gives fewer values than are carried")
+            raise FormatError("the body of a Loop returns fewer values than it carries")
         again, following, stacked = written[0], written[1 : 1 + len(initial)], written[1 + len(initial) :]
         number = op.add(inside[0], constant(1, DType.INT64))
         holds = None if isinstance(again, Known) and again.item() else _scalar(importer.writer.variable(again))
         if limit is None and holds is None:
-            raise Unsupported("it never ends: it has no number of trips, and its condition always holds")
+            raise Unsupported("it never ends: it has no maximum number of iterations, and its condition is always true")
         condition = _both(None if limit is None else op.less(number, limit), holds)
         block.outputs = _returned([condition, *stacked, number, *following], importer, block)
     _require_types(inside[1:], block.outputs[len(block.outputs) - len(initial) :] if initial else [])
@@ -144,7 +147,7 @@ def _both(left: Var | None, right: Var | None) -> Var:
 def _require_types(before: Sequence[Var], after: Sequence[Var]) -> None:
     for number, (old, new) in enumerate(zip(before, after, strict=True)):
         if (old.dtype, old.shape) != (new.dtype, new.shape):
-            raise Unsupported(f"carried value {number} begins as {old.type_text} and goes on as {new.type_text}")
+            raise Unsupported(f"carried value {number} changes from {old.type_text} to {new.type_text}")
 
 
 @rule("Scan", since=9, folds=False)
@@ -152,10 +155,10 @@ def scan(
     *items, body, num_scan_inputs, scan_input_axes=None, scan_input_directions=None, scan_output_axes=None, scan_output_directions=None,
     importer: "Importer", names: "Names",
 ):  # fmt: skip
-    """A loop over the steps of sequences, which may be read and written along any axis, from either end."""
+    """Write a loop over the steps of sequences, read and written along any axis and in either direction."""
     count = len(items) - num_scan_inputs
     if num_scan_inputs < 1 or count < 0:
-        raise Unsupported(f"it has {len(items)} inputs, of which {num_scan_inputs} are sequences")
+        raise Unsupported(f"it has {len(items)} inputs, but {num_scan_inputs} sequences")
     initial, sequences = list(items[:count]), list(items[count:])
     for number, sequence in enumerate(sequences):
         axis = axis_of((scan_input_axes or [0] * num_scan_inputs)[number], rank_of(sequence))
@@ -166,7 +169,7 @@ def scan(
     def write(steps: Sequence[Var], state: Sequence[Var]) -> tuple[Sequence[Var], Sequence[Var]]:
         written = [importer.writer.variable(value) for value in _written(body, [*state, *steps], importer, names)]
         if len(written) < count:
-            raise FormatError("the body of a Scan gives fewer values than are carried")
+            raise FormatError("the body of a Scan returns fewer values than it carries")
         return written[count:], written[:count]
 
     stacks, final = loop_over(sequences, initial, write, importer)

@@ -1,4 +1,4 @@
-"""Arithmetic, comparisons, logic and functions of one number."""
+"""Elementwise arithmetic, comparisons, logic, functions and activations."""
 
 from collections.abc import Callable
 
@@ -76,13 +76,13 @@ for _type, _name in _BINARY.items():
 
 @rule("Sign")
 def sign(x):
-    """Of NaN it is NaN, as in ONNX's reference and in ONNX Runtime; PyTorch's, and so ours, is 0."""
+    """Return the sign, and NaN for NaN as ONNX specifies; Oarlock's and PyTorch's `sign` of NaN is 0."""
     return op.where(op.isnan(x), x, op.sign(x)) if x.dtype.is_floating else op.sign(x)
 
 
 @rule("Div")
 def divide(x, y):
-    """Integers are divided towards 0."""
+    """Divide; integers round towards 0."""
     if x.dtype.is_floating:
         return op.divide(x, y)
     return op.floor_divide(op.subtract(x, op.fmod(x, y)), y)
@@ -95,7 +95,7 @@ def remainder(x, y, *, fmod=0):
 
 @rule("Pow")
 def power(x, y):
-    """The result has the type of `x`; an integer to a float is computed as floats."""
+    """Raise to a power, in the dtype of `x`. An integer with a float exponent is computed in floating point."""
     if x.dtype is y.dtype:
         return op.power(x, y)
     if y.dtype.is_floating and not x.dtype.is_floating:
@@ -131,7 +131,7 @@ def clip(x, lower=None, upper=None):
 @rule("BitShift")
 def shift(x, y, *, direction):
     if direction not in ("LEFT", "RIGHT"):
-        raise Unsupported(f"a direction of {direction!r:.40}")
+        raise Unsupported(f"the direction {direction!r:.40} is not supported")
     return op.bitwise_left_shift(x, y) if direction == "LEFT" else op.bitwise_right_shift(x, y)
 
 
@@ -153,7 +153,7 @@ def where(condition, x, y):
 @rule("Cast")
 def cast(x, *, to, saturate=1, round_mode="up"):
     if to not in DTYPES:
-        raise Unsupported(f"it gives {NAMES.get(to, to)}, of which we have none")
+        raise Unsupported(f"the dtype {NAMES.get(to, to)} is not supported")
     return op.assign(x) if DTYPES[to] is x.dtype else op.cast(x, dtype=DTYPES[to])
 
 
@@ -175,7 +175,7 @@ def sigmoid(x):
 @rule("Gelu")
 def gelu(x, *, approximate="none"):
     if approximate not in ("none", "tanh"):
-        raise Unsupported(f"it is approximated by {approximate!r:.40}")
+        raise Unsupported(f"the approximation {approximate!r:.40} is not supported")
     return op.gelu(x, approximate=approximate == "tanh")
 
 
@@ -212,7 +212,7 @@ def thresholded_relu(x, *, alpha=1.0):
 @rule("Shrink")
 def shrink(x, *, bias=0.0, lambd=0.5):
     if not x.dtype.is_floating:
-        raise Unsupported(f"it is of {x.dtype}, where floats are taken")
+        raise Unsupported(f"its input is {x.dtype}; only floats are supported")
     inside = op.where(op.greater(x, constant(lambd, x)), op.subtract(x, constant(bias, x)), constant(0.0, x))
     return op.where(op.less(x, constant(-lambd, x)), op.add(x, constant(bias, x)), inside)
 
@@ -268,10 +268,10 @@ _ACTIVATIONS: dict[str, Callable[..., Var]] = {
 
 
 def activation(name: str) -> Callable[..., Var]:
-    """The activation of a recurrent network, by its name. Raises Unsupported."""
+    """Return the activation of a recurrent network by name. Raises Unsupported."""
     found = _ACTIVATIONS.get(name.lower())
     if found is None:
-        raise Unsupported(f"the activation {name!r:.40} is not known")
+        raise Unsupported(f"the activation {name!r:.40} is not supported")
     return found
 
 
@@ -281,5 +281,5 @@ def constant_node(*, value=None, value_float=None, value_floats=None, value_int=
         if item is not None:
             return Known.of(item, dtype)
     if value is None:
-        raise Unsupported("it has no value that we have a type for")
+        raise Unsupported("it has no value of a supported type")
     return value

@@ -1,4 +1,4 @@
-"""Forms that rules share: axes, shapes and constants in the form that our operators take."""
+"""Helpers of rules: axes, shapes and constants in the form of Oarlock's operators."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -33,9 +33,9 @@ __all__ = [
 
 
 def shape_of(x: Var) -> Shape:
-    """The shape of a variable. Raises Unsupported where not even its rank is known."""
+    """Return the shape of a variable. Raises Unsupported if its rank is unknown."""
     if x.shape is None:
-        raise Unsupported("the number of dimensions of an input is not known")
+        raise Unsupported("the number of dimensions of an input is unknown")
     return x.shape
 
 
@@ -44,40 +44,40 @@ def rank_of(x: Var) -> int:
 
 
 def numbers_of(x: Var) -> tuple[int, ...]:
-    """The shape of a variable where it is numbers alone. Raises Unsupported."""
+    """Return the shape of a variable without symbolic sizes. Raises Unsupported."""
     shape = shape_of(x)
     if not all(isinstance(size, int) for size in shape):
-        raise Unsupported(f"it needs sizes that are numbers, not {list(shape)}", hint="sizes={...} gives symbols numbers")
+        raise Unsupported(f"it needs constant sizes, not {list(shape)}", hint="pass sizes={...} to fix symbolic sizes")
     return shape  # type: ignore[return-value]
 
 
 def axis_of(axis: int, rank: int) -> int:
-    """An axis from the front. Raises Unsupported where there is none."""
+    """Return an axis counted from the front. Raises Unsupported if it is out of range."""
     if not isinstance(axis, int) or not -rank <= axis < rank:
         raise Unsupported(f"{axis} is not an axis of {rank} dimensions")
     return axis % rank
 
 
 def axes_of(axes: "Known | Iterable[int]", rank: int) -> tuple[int, ...]:
-    """Axes from the front, each once. Raises Unsupported."""
+    """Return axes counted from the front. Raises Unsupported for duplicates."""
     found = tuple(axis_of(axis, rank) for axis in (axes.items() if isinstance(axes, Known) else axes))
     if len(set(found)) != len(found):
-        raise Unsupported(f"an axis stands twice in {list(found)}")
+        raise Unsupported(f"{list(found)} has a duplicate axis")
     return found
 
 
 def axis_or_axes(axes: tuple[int, ...]) -> int | tuple[int, ...]:
-    """Axes as an attribute of ours, where one is a number: passes know more of that."""
+    """Return axes as an attribute; a single axis as a number, as passes know more about it."""
     return axes[0] if len(axes) == 1 else axes
 
 
 def constant(number: float, like: "Var | DType") -> Var:
-    """A number as a variable of no axes."""
+    """Return a number as a scalar variable."""
     return op.full(shape=(), value=float(number), dtype=like.dtype if isinstance(like, Var) else like)
 
 
 def reshaped(x: Var, shape: Sequence[Size], importer: "Importer | None" = None) -> Var:
-    """The elements of `x` in `shape`, of which one size may be -1; symbols that `x` does not tell, other variables do."""
+    """Reshape `x`; one size may be -1. Other variables supply the symbols that the shape of `x` does not determine."""
     if tuple(shape) == x.shape:
         return x
     try:
@@ -90,26 +90,26 @@ def reshaped(x: Var, shape: Sequence[Size], importer: "Importer | None" = None) 
 
 
 def unsqueezed(x: Var, axes: Iterable[int]) -> Var:
-    """`x` with sizes of 1 at `axes` of the result."""
+    """Insert axes of size 1 at `axes` of the result."""
     left, inserted = list(shape_of(x)), sorted(axes)
     if len(inserted) > 64:
-        raise Unsupported(f"it adds {len(inserted)} dimensions")
+        raise Unsupported(f"it adds {len(inserted)} dimensions, more than 64")
     for axis in inserted:
         left.insert(axis, 1)
     return reshaped(x, left)
 
 
 def squeezed(x: Var, axes: Iterable[int]) -> Var:
-    """`x` without `axes`, whose sizes are 1."""
+    """Remove `axes`, which must have size 1."""
     dropped, shape = set(axes), shape_of(x)
     wrong = next((axis for axis in dropped if isinstance(shape[axis], int) and shape[axis] != 1), None)
     if wrong is not None:
-        raise Unsupported(f"axis {wrong} has the size {shape[wrong]}, where 1 can be left out")
+        raise Unsupported(f"axis {wrong} has the size {shape[wrong]}; only axes of size 1 can be removed")
     return reshaped(x, [size for axis, size in enumerate(shape) if axis not in dropped])
 
 
 def moved(x: Var, axis: int, to: int) -> Var:
-    """`x` with an axis at another place, the others in their order."""
+    """Move an axis to another position."""
     rank = rank_of(x)
     axes = [other for other in range(rank) if other != axis % rank]
     axes.insert(to % rank, axis % rank)
@@ -117,12 +117,12 @@ def moved(x: Var, axis: int, to: int) -> Var:
 
 
 def filled(x: Var, number: float, dtype: DType | None = None) -> Var:
-    """A tensor of the shape of `x`, every element a number."""
+    """Return a tensor of the shape of `x`, filled with `number`."""
     return op.full_like(x, value=float(number), dtype=dtype or x.dtype)
 
 
 def by_pairs(operator: Callable[[Var, Var], Var], items: Sequence[Var]) -> Var:
-    """The items joined by an operator of two, from the first to the last. Raises Unsupported where there is none."""
+    """Reduce the items by a binary operator, from first to last. Raises Unsupported if there are none."""
     if not items:
         raise Unsupported("it has no input")
     result = items[0]

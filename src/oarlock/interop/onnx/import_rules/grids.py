@@ -1,4 +1,4 @@
-"""Images read at places that a grid gives, and pooled maxima with the places where they stood, put back there."""
+"""Grid sampling, max unpooling and scattering into caches."""
 
 import math
 
@@ -16,9 +16,9 @@ _MODES = {"bilinear": "bilinear", "linear": "bilinear", "nearest": "nearest", "b
 def grid_sample(x, grid, *, align_corners=0, mode=None, padding_mode="zeros"):
     mode = mode or "linear"
     if mode not in _MODES or padding_mode not in ("zeros", "border", "reflection"):
-        raise Unsupported(f"a mode of {mode!r:.20} with {padding_mode!r:.20} outside")
+        raise Unsupported(f"the mode {mode!r:.20} with the padding {padding_mode!r:.20} is not supported")
     if rank_of(x) == 5 and _MODES[mode] == "bicubic":
-        raise Unsupported("it is cubic in three dimensions")
+        raise Unsupported("cubic sampling of volumes is not supported")
     if grid.dtype is not x.dtype:
         grid = op.cast(grid, dtype=x.dtype)
     return op.grid_sample(x, grid, mode=_MODES[mode], padding_mode=padding_mode, align_corners=bool(align_corners))
@@ -26,7 +26,7 @@ def grid_sample(x, grid, *, align_corners=0, mode=None, padding_mode="zeros"):
 
 @rule("MaxUnpool", since=9, known=("output_shape",))
 def max_unpool(x, index, output_shape=None, *, kernel_shape, pads=None, strides=None):
-    """Each element in its place among zeros, counted through the whole of the result that `kernel_shape` tells, or `output_shape`."""
+    """Place each element among zeros. Its index counts through the whole result, whose shape is `output_shape` or inferred."""
     count = rank_of(x) - 2
     strides, pads = numbers(strides, count, 1, "strides", least=1), numbers(pads, 2 * count, 0, "pads")
     kernel_shape = numbers(kernel_shape, count, 1, "kernel_shape", least=1)
@@ -38,7 +38,7 @@ def max_unpool(x, index, output_shape=None, *, kernel_shape, pads=None, strides=
     shape = [*whole[:2], *sizes]
     wanted = shape if output_shape is None else output_shape.items()
     if any(not isinstance(size, int) or size < old for size, old in zip(wanted, shape, strict=True)):
-        raise Unsupported(f"it gives {wanted}, where {shape} follows")
+        raise Unsupported(f"output_shape {wanted} is smaller than {shape}")
     zeros = op.broadcast_to(constant(0.0, x), [], shape=Sizes((math.prod(shape),)))
     flat = reshaped(op.cast(index, dtype=DType.INT64) if index.dtype is not DType.INT64 else index, (-1,))
     result = reshaped(op.scatter_along_axis(zeros, flat, reshaped(x, (-1,)), axis=0), shape)
@@ -49,11 +49,11 @@ def max_unpool(x, index, output_shape=None, *, kernel_shape, pads=None, strides=
 
 @rule("TensorScatter", since=24)
 def tensor_scatter(past, update, write=None, *, axis=-2, mode="linear"):
-    """An update written into a cache along an axis, for each row of the batch from its own place on, perhaps around the end."""
+    """Write an update into a cache along an axis, from a separate position in each row of the batch, with wrap-around if circular."""
     rank = rank_of(past)
     axis = axis % rank
     if mode not in ("linear", "circular") or axis == 0:
-        raise Unsupported(f"a mode of {mode!r:.20} along axis {axis}")
+        raise Unsupported(f"the mode {mode!r:.20} along axis {axis} is not supported")
     count = shape_of(update)[axis]
     lengths = constant(0, DType.INT64) if write is None else op.cast(write, dtype=DType.INT64)
     lengths = reshaped(lengths, [shape_of(lengths)[0] if lengths.shape else 1, *(1,) * (rank - 1)])

@@ -11,27 +11,27 @@ from oarlock.ir.var import Var
 
 
 def _axes(x: Var) -> int:
-    """How many axes of places there are, 1 to 3."""
+    """Return the number of spatial axes, 1 to 3."""
     count = rank_of(x) - 2
     if not 1 <= count <= 3:
-        raise Unsupported(f"it goes over {count} axes, where 1 to 3 are taken")
+        raise Unsupported(f"it has {count} spatial axes; only 1 to 3 are supported")
     return count
 
 
 def numbers(given: Sequence[int] | None, count: int, default: int, what: str, *, least: int | None = None) -> tuple[int, ...]:
-    """The `count` numbers of an attribute, each at least `least`."""
+    """Return the `count` numbers of an attribute, each at least `least`."""
     found = (default,) * count if given is None else tuple(given)
     if len(found) != count:
-        raise Unsupported(f"its {what} are {list(found)[:16]}, where {count} numbers are taken")
+        raise Unsupported(f"its {what} {list(found)[:16]} must have {count} numbers")
     if least is not None and min(found, default=least) < least:
-        raise Unsupported(f"its {what} are {list(found)}, where each is at least {least}")
+        raise Unsupported(f"its {what} {list(found)} must be at least {least}")
     return found
 
 
 def _pads(
     x: Var, auto_pad: str, pads: Sequence[int] | None, window: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The pads before and after, as numbers."""
+    """Return the pads before and after, as numbers."""
     count = len(window)
     if auto_pad in ("NOTSET", ""):
         found = numbers(pads, 2 * count, 0, "pads")
@@ -39,12 +39,12 @@ def _pads(
     if auto_pad == "VALID":
         return (0,) * count, (0,) * count
     if auto_pad not in ("SAME_UPPER", "SAME_LOWER"):
-        raise Unsupported(f"auto_pad is {auto_pad!r:.40}")
+        raise Unsupported(f"auto_pad={auto_pad!r:.40} is not supported")
     before, after = [], []
     for size, width, step, apart in zip(shape_of(x)[2:], window, stride, dilation, strict=True):
         if not isinstance(size, int):
             if step != 1:
-                raise Unsupported(f"its pads follow from the size {size}", hint="sizes={...} gives symbols numbers")
+                raise Unsupported(f"its pads depend on the size {size}", hint="pass sizes={...} to fix symbolic sizes")
             size = 1
         total = max((-(-size // step) - 1) * step + (width - 1) * apart + 1 - size, 0)
         small, large = total // 2, total - total // 2
@@ -54,7 +54,7 @@ def _pads(
 
 
 def padded(x: Var, before: Sequence[int], after: Sequence[int], value: float = 0.0) -> Var:
-    """`x` padded along its axes of places."""
+    """Pad the spatial axes of `x`."""
     return op.pad(x, before=(0, 0, *before), after=(0, 0, *after), mode="constant", value=value)
 
 
@@ -63,7 +63,7 @@ def convolution(x, w, bias=None, *, auto_pad="NOTSET", dilations=None, group=1, 
     count = _axes(x)
     window = shape_of(w)[2:]
     if not all(isinstance(size, int) for size in window) or (kernel_shape is not None and tuple(kernel_shape) != window):
-        raise Unsupported(f"its filter is {list(window)}, where kernel_shape is {kernel_shape}")
+        raise Unsupported(f"its filter {list(window)} does not match kernel_shape {kernel_shape}")
     stride, dilation = numbers(strides, count, 1, "strides", least=1), numbers(dilations, count, 1, "dilations", least=1)
     before, after = _pads(x, auto_pad, pads, window, stride, dilation)  # type: ignore[arg-type]
     if before != after:
@@ -79,7 +79,7 @@ def transposed_convolution(
     count = _axes(x)
     window: tuple[int, ...] = shape_of(w)[2:]  # type: ignore[assignment]
     if kernel_shape is not None and tuple(kernel_shape) != window:
-        raise Unsupported(f"its filter is {list(window)}, where kernel_shape is {list(kernel_shape)[:16]}")
+        raise Unsupported(f"its filter {list(window)} does not match kernel_shape {list(kernel_shape)[:16]}")
     stride, dilation = numbers(strides, count, 1, "strides", least=1), numbers(dilations, count, 1, "dilations", least=1)
     more = numbers(output_padding, count, 0, "output_padding", least=0)
     whole = [(width - 1) * apart + 1 for width, apart in zip(window, dilation, strict=True)]
@@ -87,7 +87,7 @@ def transposed_convolution(
         before, after = [], []
         for number, (size, step, width) in enumerate(zip(shape_of(x)[2:], stride, whole, strict=True)):
             if not isinstance(size, int):
-                raise Unsupported(f"its pads follow from the size {size}", hint="sizes={...} gives symbols numbers")
+                raise Unsupported(f"its pads depend on the size {size}", hint="pass sizes={...} to fix symbolic sizes")
             wanted = size * step if output_shape is None else tuple(output_shape)[-count:][number]
             total = step * (size - 1) + more[number] + width - wanted
             upper = auto_pad == "SAME_UPPER"
@@ -101,22 +101,22 @@ def transposed_convolution(
     behind = [extra - cut for extra, cut in zip(more, after, strict=True)]
     more = tuple(max(extra, 0) for extra in behind)
     if any(extra >= max(step, apart) for extra, step, apart in zip(more, stride, dilation, strict=True)) or min(before) < 0:
-        raise Unsupported(f"it adds {list(more)} behind, which is not below the strides {list(stride)}")
+        raise Unsupported(f"its output padding {list(more)} must be less than the strides {list(stride)}")
     y = function(x, w, bias, stride=stride, padding=(0,) * count, output_padding=more, dilation=dilation, groups=group)
     cut = [min(extra, 0) for extra in behind]
     return padded(y, [-number for number in before], cut) if any((*before, *cut)) else y
 
 
 def _room(size: Size, before: int, after: int, window: int, stride: int, ceil: bool) -> tuple[int, int]:
-    """The pads of an axis with what `ceil_mode` adds behind, so that windows fill it."""
+    """Return the pad at the end of an axis, and the extra padding that `ceil_mode` needs to fill the last window."""
     if not isinstance(size, int):
         if ceil and stride != 1:
-            raise Unsupported(f"its last window follows from the size {size}", hint="sizes={...} gives symbols numbers")
+            raise Unsupported(f"its last window depends on the size {size}", hint="pass sizes={...} to fix symbolic sizes")
         return after, 0
     room = size + before + after - window
     count = (-(-room // stride) if ceil else room // stride) + 1
     if ceil and (count - 1) * stride >= size + before:
-        count -= 1  # a window that would begin behind the input is none
+        count -= 1  # windows that would start after the input are omitted
     return after, max((count - 1) * stride - room, 0)
 
 
@@ -127,7 +127,7 @@ def max_pool(x, *, auto_pad="NOTSET", ceil_mode=0, dilations=None, kernel_shape,
     stride, dilation = numbers(strides, count, 1, "strides", least=1), numbers(dilations, count, 1, "dilations", least=1)
     before, after = _pads(x, auto_pad, pads, window, stride, dilation)
     if outputs > 1:
-        raise Unsupported("it gives the places of the largest elements")
+        raise Unsupported("the positions of the maxima are not supported")
     dtype = x.dtype
     if not dtype.is_floating:
         x = op.cast(x, dtype=DType.FLOAT32)
@@ -142,7 +142,7 @@ def max_pool(x, *, auto_pad="NOTSET", ceil_mode=0, dilations=None, kernel_shape,
 
 @rule("AveragePool")
 def average_pool(x, *, auto_pad="NOTSET", ceil_mode=0, count_include_pad=0, dilations=None, kernel_shape, pads=None, strides=None):
-    """A window over pads is divided by what it covers of the input; with `count_include_pad`, of the pads too, not of what lies behind."""
+    """Average over windows. The divisor counts input elements; with `count_include_pad` also pads, but not the padding of `ceil_mode`."""
     count = _axes(x)
     window = numbers(kernel_shape, count, 1, "kernel_shape", least=1)
     stride, dilation = numbers(strides, count, 1, "strides", least=1), numbers(dilations, count, 1, "dilations", least=1)
@@ -165,7 +165,7 @@ def _fits(padding: Sequence[int], window: Sequence[int]) -> bool:
 
 
 def _window_sums(x: Var, window: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]) -> Var:
-    """The sum over each window."""
+    """Return the sum over each window."""
     count = len(window)
     if set(dilation) == {1}:
         number = 1
@@ -174,14 +174,16 @@ def _window_sums(x: Var, window: tuple[int, ...], stride: tuple[int, ...], dilat
         return op.multiply(getattr(op, f"average_pool{count}d")(x, size=window, stride=stride, padding=(0,) * count), constant(number, x))
     channels = shape_of(x)[1]
     if not isinstance(channels, int):
-        raise Unsupported(f"its windows have gaps, and there are {channels} channels", hint="sizes={...} gives symbols numbers")
+        raise Unsupported(
+            f"its windows are dilated, and the number of channels is {channels}", hint="pass sizes={...} to fix symbolic sizes"
+        )
     ones = op.full(shape=(channels, 1, *window), value=1.0, dtype=x.dtype)
     return getattr(op, f"conv{count}d")(x, ones, stride=stride, padding=(0,) * count, dilation=dilation, groups=channels)
 
 
 def _require_power(p: int) -> None:
     if p < 1:
-        raise Unsupported(f"its p is {p}, where it is at least 1")
+        raise Unsupported(f"its p is {p}, but must be at least 1")
 
 
 @rule("LpPool")

@@ -1,4 +1,4 @@
-"""Elements taken and put by number."""
+"""Gather and scatter elements by index."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _from_front(index: Var, x: Var, axis: int) -> Var:
-    """Numbers along an axis, those below 0 counted from its end, as numbers from 0."""
+    """Convert indices along an axis to nonnegative ones: negative indices count from its end."""
     index = index if index.dtype is DType.INT64 else op.cast(index, dtype=DType.INT64)
     size = shape_of(x)[axis]
     length = constant(size, index) if isinstance(size, int) else op.size(x, axis=axis)
@@ -45,10 +45,10 @@ def gather(x, index, *, axis=0, importer: "Importer"):
 
 
 def _taken(x: Var, number: int, axis: int) -> Var:
-    """The one element of this number along an axis."""
+    """Return the element at a constant index along an axis."""
     size = shape_of(x)[axis]
     if isinstance(size, int) and not -size <= number < size:
-        raise Unsupported(f"{number} is asked for along an axis of {size}")
+        raise Unsupported(f"the index {number} is out of range for an axis of size {size}")
     part = op.slice(x, axis=axis, start=number, stop=number + 1 if number != -1 else None, clip=False)
     return reshaped(part, [item for other, item in enumerate(shape_of(x)) if other != axis])
 
@@ -69,26 +69,26 @@ def gather_nd(x, index, *, batch_dims=0, importer: "Importer"):
 def _columns_count(index: Var) -> range:
     count = shape_of(index)[-1] if shape_of(index) else None
     if not isinstance(count, int):
-        raise Unsupported(f"its index has {count} columns, where a number is needed")
+        raise Unsupported(f"the number of columns of its index is {count}, which is not constant")
     return range(count)
 
 
 def _columns(x: Var, index: Var, first: int) -> list[Var]:
-    """The columns of an index, each the numbers along an axis of `x` from `first` on."""
+    """Return the columns of an index, one index per axis of `x` from `first` on."""
     rank = rank_of(index)
     found = []
     for number in _columns_count(index):
         if first + number >= rank_of(x):
-            raise Unsupported(f"its index has more columns than its input axes: {len(_columns_count(index))}")
+            raise Unsupported(f"its index has {len(_columns_count(index))} columns, more than its input has axes")
         column = op.slice(index, axis=rank - 1, start=number, stop=number + 1, clip=False)
         found.append(_from_front(reshaped(column, shape_of(index)[:-1]), x, first + number))
     return found
 
 
 def _gather_in_batches(x: Var, index: Var, batch: int, importer: "Importer") -> Var:
-    """The leading axes are read together, each at its own number."""
+    """Gather with leading batch axes, which are indexed together."""
     if not 0 < batch < min(rank_of(x), rank_of(index)):
-        raise Unsupported(f"batch_dims is {batch}")
+        raise Unsupported(f"batch_dims={batch} is not supported")
     columns = _columns(x, index, batch)
     rank = rank_of(index) - 1
     leading = []
@@ -103,7 +103,7 @@ _REDUCTIONS = {"none": "none", "add": "add", "mul": "multiply", "max": "maximum"
 
 def _reduction(name: str) -> str:
     if name not in _REDUCTIONS:
-        raise Unsupported(f"a reduction of {name!r:.40}")
+        raise Unsupported(f"the reduction {name!r:.40} is not supported")
     return _REDUCTIONS[name]
 
 
@@ -115,7 +115,7 @@ def scatter_elements(x, index, values, *, axis=0, reduction="none"):
 
 @rule("ScatterND")
 def scatter_nd(x, index, values, *, reduction="none", importer: "Importer"):
-    """Rows of a table of `x` flattened, at the numbers that the columns of the index come to."""
+    """Scatter rows of `x` flattened to a table, at the row numbers computed from the columns of the index."""
     columns = _columns(x, index, 0)
     whole = shape_of(x)
     count = len(columns)
@@ -125,7 +125,7 @@ def scatter_nd(x, index, values, *, reduction="none", importer: "Importer"):
     for axis, column in enumerate(columns):
         size = whole[axis]
         if not isinstance(size, int):
-            raise Unsupported(f"it needs sizes that are numbers, not {list(whole)}", hint="sizes={...} gives symbols numbers")
+            raise Unsupported(f"it needs constant sizes, not {list(whole)}", hint="pass sizes={...} to fix symbolic sizes")
         rows = op.add(op.multiply(rows, constant(size, rows)), column)
     places = reshaped(rows, (-1, 1)) if rank_of(rows) else reshaped(rows, (1, 1))
     places = op.add(op.multiply(places, constant(width, places)), op.arange([], stop=(width,)))
@@ -166,7 +166,7 @@ def compress(x, condition, *, axis=None, importer: "Importer"):
 @rule("ReverseSequence")
 def reverse_sequence(x, lengths, *, batch_axis=1, time_axis=0):
     if sorted((batch_axis, time_axis)) != [0, 1]:
-        raise Unsupported(f"its axes are {batch_axis} and {time_axis}, where they are 0 and 1")
+        raise Unsupported(f"its axes {batch_axis} and {time_axis} must be 0 and 1")
     steps = reshaped(op.arange_like(moved(x, time_axis, 0)), (1, shape_of(x)[time_axis]))
     lengths = reshaped(lengths, (shape_of(lengths)[0], 1))
     back = op.subtract(op.subtract(lengths, constant(1, lengths)), steps)
@@ -179,9 +179,9 @@ def reverse_sequence(x, lengths, *, batch_axis=1, time_axis=0):
 
 @rule("Unique")
 def unique(x, *, axis=None, sorted=1, outputs):
-    """Of all elements. The first place of each is the least of those that have its number."""
+    """Find unique elements. The first position of each is the minimum over the positions that have its number."""
     if axis is not None and rank_of(x) != 1:
-        raise Unsupported(f"it looks for distinct slices along axis {axis}, not for distinct elements")
+        raise Unsupported(f"unique slices along axis {axis} are not supported, only unique elements")
     flat = reshaped(x, (-1,))
     values, inverse, counts = op.unique(flat)
     places = op.arange_like(flat)
@@ -201,7 +201,7 @@ def eye_like(x, *, dtype=None, k=0):
 
     kind = x.dtype if dtype is None else DTYPES.get(dtype)
     if kind is None:
-        raise Unsupported("it gives a type of which we have none")
+        raise Unsupported("its dtype is not supported")
     rows, columns = (op.arange_like(moved(x, axis, 0)) for axis in (0, 1))
     marked = op.equal(op.subtract(columns, reshaped(rows, (shape_of(x)[0], 1))), constant(k, rows))
     return op.cast(marked, dtype=kind)

@@ -1,4 +1,4 @@
-"""Losses over classes, which stand along axis 1."""
+"""Classification losses, with classes along axis 1."""
 
 from oarlock import op
 from oarlock.interop.onnx.import_rules.forms import constant, squeezed, unsqueezed
@@ -19,9 +19,9 @@ def softmax_cross_entropy(x, target, weight=None, *, ignore_index=None, reductio
 
 
 def _loss(log: Var, target: Var, weight: Var | None, ignored: int | None, reduction: str) -> Var:
-    """The weighted losses, their sum, or that by the sum of the weights; what is ignored has the weight 0."""
+    """Return the weighted losses, their sum, or their sum divided by the sum of weights. Ignored labels have weight 0."""
     if reduction not in ("none", "sum", "mean"):
-        raise Unsupported(f"a reduction of {reduction!r:.40}")
+        raise Unsupported(f"the reduction {reduction!r:.40} is not supported")
     target = target if target.dtype is DType.INT64 else op.cast(target, dtype=DType.INT64)
     valid = None if ignored is None else op.not_equal(target, constant(ignored, target))
     target = target if valid is None else op.where(valid, target, constant(0, target))

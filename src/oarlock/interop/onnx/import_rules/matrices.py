@@ -1,4 +1,4 @@
-"""Products of matrices, attention and rotary positions."""
+"""Matrix products and determinants."""
 
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ def matmul(x, y):
 
 
 def expanded(x: Var, shape: Shape, importer: "Importer") -> Var:
-    """`x` broadcast to `shape`; itself where it has that."""
+    """Broadcast `x` to `shape`; return `x` itself if it has that shape."""
     return x if x.shape == shape else op.broadcast_to(x, importer.writer.tellers(shape), shape=Sizes(shape))
 
 
@@ -34,7 +34,7 @@ def gemm(x, y, bias=None, *, alpha=1.0, beta=1.0, transA=0, transB=0):  # noqa: 
     x = op.matrix_transpose(x) if transA else x
     y = op.matrix_transpose(y) if transB else y
     if not x.dtype.is_floating:
-        raise Unsupported(f"it is of {x.dtype}, where floats are taken")
+        raise Unsupported(f"its inputs are {x.dtype}; only floats are supported")
     if alpha == 1.0 and beta == 1.0 and bias is not None and shape_of(bias) == shape_of(y)[1:]:
         return op.linear(x, y, bias)
     result = op.linear(x, y)

@@ -1,4 +1,4 @@
-"""Normalization: by statistics of a batch, of channels, of groups, of rows."""
+"""Normalization over batches, channels, groups and rows."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def _by_channel(values: Var, x: Var) -> Var:
-    """A value for each channel, in a shape that broadcasts with `x`."""
+    """Reshape one value per channel to broadcast with `x`."""
     return reshaped(values, (shape_of(values)[0], *(1,) * (rank_of(x) - 2)))
 
 
@@ -22,7 +22,7 @@ def _inverse_root(variance: Var, epsilon: float) -> Var:
 
 
 def _centered(x: Var, axes: tuple[int, ...]) -> tuple[Var, Var, Var]:
-    """`x` without its mean over axes, the mean and the variance, with sizes of 1."""
+    """Return `x` minus its mean over axes, the mean, and the variance, the latter two with axes of size 1."""
     mean = op.mean(x, axis=axis_or_axes(axes), keepdim=True)
     centered = op.subtract(x, mean)
     return centered, mean, op.mean(op.multiply(centered, centered), axis=axis_or_axes(axes), keepdim=True)
@@ -30,9 +30,12 @@ def _centered(x: Var, axes: tuple[int, ...]) -> tuple[Var, Var, Var]:
 
 @rule("BatchNormalization")
 def batch_norm(x, scale, bias, mean, variance, *, epsilon=1e-5, momentum=0.9, training_mode=0, outputs, importer: "Importer"):
-    """By the statistics that it is given. Those of the batch, in training mode, move the given ones by what is left of the momentum."""
+    """Normalize by the given statistics.
+
+    In training mode, use the batch's statistics and update the given ones: `momentum * old + (1 - momentum) * batch`.
+    """
     if rank_of(x) < 2:
-        raise Unsupported("its input has no channels")
+        raise Unsupported("its input has no channel axis")
     dtype = x.dtype
     statistics = [mean, variance]
     if training_mode:
@@ -66,11 +69,11 @@ def instance_norm(x, scale, bias, *, epsilon=1e-5):
 
 @rule("GroupNormalization")
 def group_norm(x, scale, bias, *, epsilon=1e-5, num_groups, stash_type=1, opset, importer: "Importer"):
-    """A scale and a bias for each channel; before opset 21, for each group."""
+    """Normalize groups, with a scale and a bias per channel; before opset 21, per group."""
     shape = shape_of(x)
     channels = shape[1]
     if not isinstance(channels, int) or num_groups < 1 or channels % num_groups:
-        raise Unsupported(f"{channels} channels are not {num_groups} groups")
+        raise Unsupported(f"{channels} channels cannot be split into {num_groups} groups")
     grouped = reshaped(x, (shape[0], num_groups, channels // num_groups, *shape[2:]), importer)
     dtype = x.dtype
     wide = op.cast(grouped, dtype=DTYPES.get(stash_type, dtype)) if dtype.itemsize < 4 else grouped  # type: ignore[arg-type]
@@ -86,7 +89,7 @@ def group_norm(x, scale, bias, *, epsilon=1e-5, num_groups, stash_type=1, opset,
 
 @rule("LayerNormalization")
 def layer_norm(x, scale, bias=None, *, axis=-1, epsilon=1e-5, stash_type=1, outputs):
-    """Whole where it goes along the last axis and nobody asks for the statistics."""
+    """Normalize trailing axes. Writes a single `layer_norm` for the last axis if no statistics are needed."""
     rank = rank_of(x)
     axis = axis_of(axis, rank)
     if axis == rank - 1 and outputs == 1 and shape_of(scale) == shape_of(x)[-1:] and (bias is None or shape_of(bias) == shape_of(scale)):
@@ -115,10 +118,10 @@ def rms_norm(x, scale, *, axis=-1, epsilon=1e-5, stash_type=1):
 
 @rule("LpNormalization")
 def lp_norm(x, *, axis=-1, p=2):
-    """A row of zeros stays one."""
+    """Divide by the norm along an axis. Rows of zeros stay zero."""
     axis = axis_of(axis, rank_of(x))
     if p not in (1, 2):
-        raise Unsupported(f"a norm of {p}")
+        raise Unsupported(f"p={p} is not supported")
     magnitude = op.abs(x) if p == 1 else op.multiply(x, x)
     length = op.reduce_sum(magnitude, axis=axis, keepdim=True)
     length = length if p == 1 else op.sqrt(length)
@@ -133,10 +136,10 @@ def mean_variance_norm(x, *, axes=(0, 2, 3)):
 
 @rule("LRN")
 def local_response_norm(x, *, size, alpha=0.0001, beta=0.75, bias=1.0):
-    """Divided by what channels around hold: windows along the channels of squares."""
+    """Divide by a power of the sum of squares over a window of channels."""
     shape = shape_of(x)
     if not 1 <= size <= 1024 or not isinstance(shape[1], int):
-        raise Unsupported(f"a window of {size} over {shape[1]} channels")
+        raise Unsupported(f"a window of {size} over {shape[1]} channels is not supported")
     squares = op.multiply(x, x)
     before, after = (size - 1) // 2, size // 2
     pads = [0] * rank_of(x), [0] * rank_of(x)

@@ -1,4 +1,4 @@
-"""Random numbers, and dropout. Which numbers are drawn follows from our seed, never from ONNX's."""
+"""Random numbers and dropout. Draws follow from the program's seed; ONNX's seeds are ignored."""
 
 from typing import TYPE_CHECKING
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 @rule("Dropout", since=12, known=("ratio", "training_mode"))
 def dropout(x, ratio=None, training_mode=None, *, seed=None, outputs):
-    """Dropout, where the model trains: a run of ours that does not train drops nothing."""
+    """Drop elements if the node is in training mode and the run trains."""
     rate = 0.5 if ratio is None else float(ratio.item())
     if training_mode is None or not training_mode.item() or rate == 0.0:
         return [op.assign(x), filled(x, 1.0, DType.BOOL)][:outputs]
     if outputs > 1:
-        raise Unsupported("it gives what it dropped")
+        raise Unsupported("the dropout mask is not supported")
     return op.dropout(x, rate=rate)
 
 
@@ -32,7 +32,7 @@ def dropout_of_an_inference(x, *, ratio=0.5, outputs):
 def _dtype(number: int | None, default: DType) -> DType:
     found = default if number is None else DTYPES.get(number)
     if found is None or not found.is_floating:
-        raise Unsupported("it draws numbers of a type that is no float of ours")
+        raise Unsupported("it draws numbers of an unsupported dtype")
     return found
 
 
@@ -60,6 +60,6 @@ def random_uniform_like(x, *, dtype=None, low=0.0, high=1.0, seed=None):
 def bernoulli(x, *, dtype=None, seed=None):
     kind = x.dtype if dtype is None else DTYPES.get(dtype)
     if kind is None:
-        raise Unsupported("it draws numbers of a type of which we have none")
+        raise Unsupported("it draws numbers of an unsupported dtype")
     drawn = op.bernoulli(x)
     return drawn if drawn.dtype is kind else op.cast(drawn, dtype=kind)

@@ -1,4 +1,4 @@
-"""Recurrent networks: products with the inputs of all steps at once, then a loop over the steps."""
+"""Recurrent networks as loops. The products with the inputs of all steps are computed before the loop."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -31,21 +31,23 @@ class Direction:
         self.activations = given.activations[number * given.kinds : (number + 1) * given.kinds]
 
     def gates(self, x: Var) -> list[Var]:
-        """Rows cut into what each gate is given."""
+        """Split rows into the inputs of the gates."""
         return list(op.split(x, sections=self.layer.count, axis=1))
 
 
 def _part(x: Var, number: int) -> Var:
-    """The weights of one direction."""
+    """Return the weights of one direction."""
     return reshaped(op.slice(x, axis=0, start=number, stop=number + 1, clip=False), shape_of(x)[1:])
 
 
 class Layer:
-    """A layer of a recurrent network: what a node is given."""
+    """The inputs and attributes of a recurrent node."""
 
     def __init__(self, importer: "Importer", x, w, r, b, lengths, initial: Sequence[Var | None], p=None, *, count: int, kinds: int, **how):
         if how["clip"] is not None or how["direction"] not in ("forward", "reverse", "bidirectional"):
-            raise Unsupported(f"its direction is {how['direction']!r:.20}" if how["clip"] is None else "it clips what gates are given")
+            raise Unsupported(
+                f"the direction {how['direction']!r:.20} is not supported" if how["clip"] is None else "clip is not supported"
+            )
         self.importer = importer
         self.batch_first = bool(how["layout"])
         self.x = op.transpose(x, axes=(1, 0, 2)) if self.batch_first else x
@@ -59,7 +61,7 @@ class Layer:
     def _activations(self, how: dict) -> list[Callable[[Var], Var]]:
         names = list(how["activations"] or how["default"] * self.directions)
         if len(names) != self.kinds * self.directions:
-            raise Unsupported(f"it has {len(names)} activations, where {self.kinds * self.directions} are taken")
+            raise Unsupported(f"it has {len(names)} activations, expected {self.kinds * self.directions}")
         numbers = [list(how[key] or ()) for key in ("activation_alpha", "activation_beta")]
         found = []
         for name in names:
@@ -71,7 +73,7 @@ class Layer:
         return found
 
     def run(self, cell: Cell) -> list[Var]:
-        """The states of all steps, `[t, directions, n, h]`, then each state after the last one, `[directions, n, h]`."""
+        """Return the states of all steps, `[t, directions, n, h]`, then each final state, `[directions, n, h]`."""
         results = [self._direction(number, cell) for number in range(self.directions)]
         joined = []
         for parts in zip(*results, strict=True):
@@ -88,7 +90,7 @@ class Layer:
         width = shape_of(direction.r)[0]
         zeros = op.broadcast_to(constant(0.0, self.x), self.importer.writer.tellers([rows]) or [self.x], shape=Sizes((rows, width)))
         initial = [zeros if item is None else _part(item, number) for item in self.initial]
-        given = op.linear(self.x, direction.w, direction.bias)  # of all steps at once
+        given = op.linear(self.x, direction.w, direction.bias)  # for all steps together
         sequences, lengths = [given], None
         if self.lengths is not None:
             places = op.arange_like(self.x)

@@ -1,4 +1,4 @@
-"""Sums, means, extremes, sorting, and what goes along an axis."""
+"""Reductions, cumulative sums, sorting, softmax and triangles."""
 
 from collections.abc import Callable
 
@@ -82,7 +82,7 @@ def _declare(kind: str) -> None:
         result = _AFTER.get(kind, op.assign)(result)
         return result if result.dtype is whole else op.cast(result, dtype=whole)
 
-    # Axes are an input from opset 18 on, in ReduceSum from 13 on.
+    # Axes are an input since opset 18, for ReduceSum since 13.
     since = 13 if kind == "Sum" else 18
 
     @rule(f"Reduce{kind}", since=since, known=("axes",))
@@ -99,7 +99,7 @@ for _kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "
 
 
 def _of_nothing(kind: str, x: Var, left: list[Size]) -> Var:
-    """The reduction of no elements, in every place that is left."""
+    """Return the reduction of no elements, in the remaining shape."""
     number = _EMPTY.get(kind)
     if number is None:
         bits = 8 * x.dtype.itemsize
@@ -108,7 +108,7 @@ def _of_nothing(kind: str, x: Var, left: list[Size]) -> Var:
         lowest, highest = (-float("inf"), float("inf")) if x.dtype.is_floating else (least, most)
         number = lowest if kind == "Max" else highest
     if not all(isinstance(size, int) for size in left):
-        raise Unsupported(f"it reduces nothing to {left}")
+        raise Unsupported(f"it reduces an empty axis to the shape {left}, which is not constant")
     return op.full(shape=tuple(left), value=number, dtype=x.dtype)
 
 
@@ -144,7 +144,7 @@ def cumulative_product(x, axis, *, exclusive=0, reverse=0):
 def top_k(x, k, *, axis=-1, largest=1, sorted=1):
     count = k.item()
     if not isinstance(count, int):
-        raise Unsupported(f"its k is {count}, where a number is taken", hint="sizes={...} gives symbols numbers")
+        raise Unsupported(f"its k is {count}, which is not constant", hint="pass sizes={...} to fix symbolic sizes")
     axis = axis_of(axis, rank_of(x))
     values, places = op.sort(x, axis=axis, descending=bool(largest))
     return [op.slice(item, axis=axis, start=0, stop=count, clip=False) for item in (values, places)]
@@ -165,7 +165,7 @@ def hardmax(x, *, axis=-1):
     axis = axis_of(axis, rank_of(x))
     depth = shape_of(x)[axis]
     if not isinstance(depth, int):
-        raise Unsupported(f"it marks one of {depth} places", hint="sizes={...} gives symbols numbers")
+        raise Unsupported(f"the size {depth} of its axis is not constant", hint="pass sizes={...} to fix symbolic sizes")
     marked = op.one_hot(op.argmax(x, axis=axis), depth=depth)
     return moved(marked if x.dtype is DType.FLOAT32 else op.cast(marked, dtype=x.dtype), -1, axis)
 

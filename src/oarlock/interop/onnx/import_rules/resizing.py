@@ -1,4 +1,4 @@
-"""`Resize` by what its definition says each new place is made of: rows taken by number, or a product with a matrix, along each axis."""
+"""`Resize` axis by axis, following ONNX's definition: rows gathered by index, or a product with a matrix."""
 
 import math
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ def resize(
     rank = rank_of(x)
     chosen = tuple(range(rank)) if axes is None else axes_of(axes, rank)
     if coordinate_transformation_mode not in _PLACES or mode not in ("nearest", "linear", "cubic"):
-        raise Unsupported(f"a mode of {mode!r:.20}, of places {coordinate_transformation_mode!r:.40}")
+        raise Unsupported(f"the mode {mode!r:.20} with {coordinate_transformation_mode!r:.40} is not supported")
     factors, lengths = _lengths(x, chosen, scales, sizes, keep_aspect_ratio_policy)
     result, outside = x, []
     for number, axis in enumerate(chosen):
@@ -39,9 +39,9 @@ def resize(
         if old == new and factor == 1.0 and coordinate_transformation_mode != "tf_crop_and_resize":
             continue
         if isinstance(new, int) and new > _MOST_PLACES:
-            raise Unsupported(f"{old} places become {new}, where {_MOST_PLACES} are the most")
+            raise Unsupported(f"it resizes {old} to {new}, more than the limit of {_MOST_PLACES}")
         if not isinstance(old, int) or old < 1 or new is None:
-            raise Unsupported(f"it resizes {old} places", hint="sizes={...} gives symbols numbers")
+            raise Unsupported(f"it resizes the size {old}, which is not constant", hint="pass sizes={...} to fix symbolic sizes")
         part = _part_of(roi, number, len(chosen)) if coordinate_transformation_mode == "tf_crop_and_resize" else (0.0, 1.0)
         places = [_place(at, factor, old, new, coordinate_transformation_mode, part) for at in range(new)]
         if coordinate_transformation_mode == "tf_crop_and_resize":
@@ -52,7 +52,7 @@ def resize(
             result = moved(op.gather(moved(result, axis, 0), index), 0, axis)
             continue
         if old * new > _MOST:
-            raise Unsupported(f"{old} places become {new}, which is a matrix of too many elements")
+            raise Unsupported(f"it resizes {old} to {new}, which needs too large a matrix")
         matrix = _matrix(places, old, factor, mode, bool(antialias), bool(exclude_outside), cubic_coeff_a)
         weights = importer.writer.variable(known_numbers(torch.from_numpy(matrix.T.copy()).to(to_torch(x.dtype))))
         result = moved(op.linear(moved(result, axis, -1), weights), -1, axis)
@@ -63,40 +63,40 @@ def resize(
 
 
 def _lengths(x: Var, axes: Sequence[int], scales: Known | None, sizes: Known | None, policy: str) -> tuple[list[float], list[int | None]]:
-    """The factor and the new length of each axis; None for an axis that stays as it is, whatever it is."""
+    """Return the factor and the new length of each axis. The length is None for an unchanged axis of unknown size."""
     old = [shape_of(x)[axis] for axis in axes]
     if scales is not None and scales.count:
         factors = [float(item) for item in scales.tensor.double().reshape(-1).tolist()]
         if len(factors) != len(axes) or any(not 0 < factor < 2**20 for factor in factors):
-            raise Unsupported(f"its scales are {factors[:8]}, for {len(axes)} axes")
+            raise Unsupported(f"its scales {factors[:8]} do not fit {len(axes)} axes")
         return factors, [math.floor(size * factor) if isinstance(size, int) else None for size, factor in zip(old, factors, strict=True)]
     if sizes is None or sizes.count != len(axes):
-        raise Unsupported(f"it has no scales, and no size for each of {len(axes)} axes")
+        raise Unsupported(f"it has neither scales nor sizes for {len(axes)} axes")
     wanted = sizes.items()
     if wanted == old:
         return [1.0] * len(axes), [None] * len(axes)
     for size, new in zip(old, wanted, strict=True):
         if size != new and not (isinstance(size, int) and isinstance(new, int) and size > 0 and 0 <= new < 2**20):
-            raise Unsupported(f"it resizes {size} to {new}", hint="sizes={...} gives symbols numbers")
+            raise Unsupported(f"it resizes {size} to {new}, which are not both constant", hint="pass sizes={...} to fix symbolic sizes")
     factors = [1.0 if size == new else new / size for size, new in zip(old, wanted, strict=True)]
     if policy == "stretch":
         return factors, [new if isinstance(new, int) else None for new in wanted]
     if policy not in ("not_larger", "not_smaller"):
-        raise Unsupported(f"keep_aspect_ratio_policy is {policy!r:.40}")
+        raise Unsupported(f"keep_aspect_ratio_policy={policy!r:.40} is not supported")
     factor = (min if policy == "not_larger" else max)(factors)
     return [factor] * len(axes), [math.floor(factor * size + 0.5) if isinstance(size, int) else None for size in old]
 
 
 def _part_of(roi: Known | None, number: int, count: int) -> tuple[float, float]:
-    """Where along an axis the part that is resized begins and ends, as shares."""
+    """Return the start and the end of the cropped region along an axis, as fractions."""
     if roi is None or roi.count != 2 * count:
-        raise Unsupported("it crops, and no part is said")
+        raise Unsupported("it crops, but roi is missing")
     bounds = roi.tensor.double().reshape(-1).tolist()
     return bounds[number], bounds[number + count]
 
 
 def _place(at: int, factor: float, old: int, length: int, mode: str, part: tuple[float, float]) -> float:
-    """Where a new place lies among the old ones; their number may have been rounded down."""
+    """Return the source coordinate of an output position. The output length may have been rounded down."""
     new = factor * old
     if mode == "align_corners":
         return at * (old - 1) / (new - 1) if new != 1 else 0.0
@@ -124,12 +124,12 @@ def _nearest(place: float, mode: str) -> int:
         "ceil": math.ceil(place),
     }
     if mode not in rounded:
-        raise Unsupported(f"a nearest_mode of {mode!r:.40}")
+        raise Unsupported(f"nearest_mode={mode!r:.40} is not supported")
     return rounded[mode]
 
 
 def _matrix(places: Sequence[float], old: int, factor: float, mode: str, antialias: bool, exclude: bool, a: float) -> numpy.ndarray:
-    """How much of each old place, `[new, old]`, a new one has. Beyond the ends, the last place counts, unless those are excluded."""
+    """Return the interpolation matrix, `[new, old]`. Positions beyond the ends use the last element, or are excluded with `exclude`."""
     matrix = numpy.zeros((len(places), old))
     shrink = min(factor, 1.0) if antialias else 1.0
     reach = (1 if mode == "linear" else 2) / shrink
@@ -148,7 +148,7 @@ def _matrix(places: Sequence[float], old: int, factor: float, mode: str, antiali
 
 
 def _weights(apart: numpy.ndarray, mode: str, a: float) -> numpy.ndarray:
-    """The weight of a place that is so far away."""
+    """Return the interpolation weights at the given distances."""
     apart = numpy.abs(apart)
     if mode == "linear":
         return numpy.clip(1 - apart, 0, 1)
@@ -158,7 +158,7 @@ def _weights(apart: numpy.ndarray, mode: str, a: float) -> numpy.ndarray:
 
 
 def _where_outside(x: Var, axis: int, outside: Sequence[bool], value: float, importer: "Importer") -> Var:
-    """`value` in the places that lie outside of the old ones."""
+    """Replace the positions outside the input by `value`."""
     shape = [len(outside) if other == axis else 1 for other in range(rank_of(x))]
     mask = importer.writer.variable(known_numbers(torch.tensor(outside).reshape(shape)))
     return op.where(mask, constant(value, x), x)

@@ -1,4 +1,4 @@
-"""The same elements in another shape, order or number: shapes, parts, repetitions, pads."""
+"""Shapes, slices, repetitions, joins and pads."""
 
 from typing import TYPE_CHECKING
 
@@ -63,15 +63,15 @@ def reshape(x, shape, *, allowzero=0, importer: "Importer"):
 
 
 def _rank_told(shape: Var) -> int:
-    """How many sizes there are in what a run tells. Raises Unsupported where they are no shape."""
+    """Return the length of a shape computed at run time. Raises Unsupported if it is not a vector of known length."""
     numbers = numbers_of(shape)
     if len(numbers) != 1 or numbers[0] > _MOST_AXES:
-        raise Unsupported(f"a shape of {list(numbers)} sizes")
+        raise Unsupported(f"its shape input has the shape {list(numbers)}; a vector of at most {_MOST_AXES} sizes is supported")
     return numbers[0]
 
 
 def _with_own_sizes(x: Var, shape: Var) -> Var:
-    """A shape that a run tells, with the sizes of `x` in the place of 0."""
+    """Return a shape computed at run time, with the sizes of `x` in place of 0."""
     count = _rank_told(shape)
     own = [op.reshape(op.size(x, axis=axis) if axis < rank_of(x) else constant(0, shape), shape=(1,)) for axis in range(count)]
     if not own:
@@ -92,7 +92,9 @@ def flatten(x, *, axis=1):
 def squeeze(x, axes=None):
     whole = shape_of(x)
     if axes is None and not all(isinstance(item, int) for item in whole):
-        raise Unsupported(f"it leaves out sizes of 1, where {list(whole)} is not known", hint="sizes={...} gives symbols numbers")
+        raise Unsupported(
+            f"it removes all axes of size 1, but {list(whole)} is not constant", hint="pass sizes={...} to fix symbolic sizes"
+        )
     found = [axis for axis, item in enumerate(whole) if item == 1] if axes is None else axes_of(axes, len(whole))
     return squeezed(op.assign(x), found)
 
@@ -119,14 +121,14 @@ def transpose(x, *, perm=None):
 
 @rule("Expand", either=("shape",))
 def expand(x, shape, *, importer: "Importer"):
-    """Sizes of 1 on either side give way to the other's."""
+    """Broadcast `x` and `shape` with each other."""
     if isinstance(shape, Var):
         return op.broadcast_to(op.assign(x), [], shape=_with_larger_sizes(x, shape))
     return broadcast(x, shape.items(), importer)
 
 
 def _with_larger_sizes(x: Var, shape: Var) -> Var:
-    """A shape that a run tells, with the sizes of `x` in the place of smaller ones."""
+    """Return a shape computed at run time, broadcast with the shape of `x`."""
     count, rank = _rank_told(shape), rank_of(x)
     ones = [op.full(shape=(1,), value=1.0, dtype=DType.INT64)]
     own = ones * max(count - rank, 0) + [op.reshape(op.size(x, axis=axis), shape=(1,)) for axis in range(rank)]
@@ -138,7 +140,7 @@ def _with_larger_sizes(x: Var, shape: Var) -> Var:
 
 
 def broadcast(x: Var, wanted: list[Size], importer: "Importer") -> Var:
-    """`x` broadcast with a shape, which may be smaller than its own in places."""
+    """Broadcast `x` with a shape, which may have smaller sizes than `x`."""
     own = list(shape_of(x))
     rank = max(len(own), len(wanted))
     own, wanted = [1] * (rank - len(own)) + own, [1] * (rank - len(wanted)) + list(wanted)
@@ -152,7 +154,7 @@ def broadcast(x: Var, wanted: list[Size], importer: "Importer") -> Var:
 def tile(x, repeats):
     counts = repeats.items()
     if len(counts) != rank_of(x) or not all(isinstance(item, int) and item >= 0 for item in counts):
-        raise Unsupported(f"its repeats are {counts}, where {rank_of(x)} numbers are taken")
+        raise Unsupported(f"its repeats {counts} must be {rank_of(x)} nonnegative numbers")
     return op.tile(x, repeats=tuple(counts))
 
 
@@ -193,7 +195,7 @@ def numbers(start, limit, delta, *, importer: "Importer"):
 
 
 def arange(start: Size, stop: Size, step: int, importer: "Importer") -> Var:
-    """The numbers from `start` on and before `stop`, int64."""
+    """Return the int64 numbers from `start` up to `stop`, exclusive."""
     likes = importer.writer.tellers([start, stop])
     return op.arange(likes, start=Sizes((start,)), stop=Sizes((stop,)), step=step)
 
@@ -212,7 +214,7 @@ def split_of(x, lengths=None, *, axis=0, num_outputs=None, outputs, importer: "I
     if lengths is None:
         count = outputs if num_outputs is None else num_outputs
         if not 1 <= count <= 2**16:
-            raise Unsupported(f"it has {count} parts")
+            raise Unsupported(f"it has {count} parts; 1 to 65536 are supported")
         if not isinstance(whole, int):
             return list(op.split(x, sections=count, axis=axis)) if count > 1 else [op.assign(x)]
         part = -(-whole // count)
@@ -224,7 +226,7 @@ def split_of(x, lengths=None, *, axis=0, num_outputs=None, outputs, importer: "I
         found.append(narrowed(x, axis, start, part, importer))
         start = sizes.add(start, part)
     if sizes.add(start, 0) != whole and isinstance(start, int) and isinstance(whole, int):
-        raise Unsupported(f"its parts have {start} elements, where there are {whole}")
+        raise Unsupported(f"its parts have {start} elements, but its axis has {whole}")
     return found
 
 
@@ -234,7 +236,7 @@ def split_by_attribute(x, *, axis=0, split=None, outputs, importer: "Importer"):
 
 
 def narrowed(x: Var, axis: int, start: Size, length: Size, importer: "Importer") -> Var:
-    """`length` elements from `start` on."""
+    """Return `length` elements of an axis from `start` on."""
     if start == 0 and length == shape_of(x)[axis]:
         return op.assign(x)
     if isinstance(start, int) and isinstance(length, int):
@@ -250,7 +252,7 @@ def slice_of(x, starts, ends, axes=None, steps=None, *, importer: "Importer"):
     chosen = tuple(range(len(first))) if axes is None else axes_of(axes, rank_of(x))
     strides = [1] * len(first) if steps is None else steps.items()
     if not len(first) == len(last) == len(chosen) == len(strides):
-        raise Unsupported(f"it has {len(first)} starts, {len(last)} ends, {len(chosen)} axes and {len(strides)} steps")
+        raise Unsupported(f"its numbers of starts, ends, axes and steps differ: {len(first)}, {len(last)}, {len(chosen)}, {len(strides)}")
     result = x
     for start, end, axis, step in zip(first, last, chosen, strides, strict=True):
         result = _sliced(result, axis_of(axis, rank_of(x)), start, end, step, importer)
@@ -258,12 +260,12 @@ def slice_of(x, starts, ends, axes=None, steps=None, *, importer: "Importer"):
 
 
 def _sliced(x: Var, axis: int, start: Size, end: Size, step: Size, importer: "Importer") -> Var:
-    """A slice whose bounds are known before the run. Numbers are clipped; of symbols, the run refuses those beyond the axis."""
+    """Slice an axis with bounds known at import. Constant bounds are clipped; symbolic ones raise in the run if out of range."""
     whole = shape_of(x)[axis]
     if not isinstance(step, int) or step == 0:
-        raise Unsupported(f"a step of {step}")
+        raise Unsupported(f"the step {step} is not supported")
     if step < 0 and isinstance(start, int) and isinstance(whole, int) and start < -whole:
-        start = -whole  # of NumPy, no place; of ONNX, the first
+        start = -whole  # NumPy would return nothing; ONNX clips to the first element
     if isinstance(start, int) and isinstance(end, int) and (step > 0 or isinstance(whole, int) or start >= -1):
         first = None if _is_end(start, step, is_start=True) else start
         return part_along(x, axis, first, None if _is_end(end, step, is_start=False) else end, step)
@@ -275,12 +277,12 @@ def _sliced(x: Var, axis: int, start: Size, end: Size, step: Size, importer: "Im
 
 
 def _is_end(bound: int, step: int, *, is_start: bool) -> bool:
-    """Whether a bound is one of the numbers that stand for the first or the last place of an axis of any size."""
+    """Return whether a bound is one of the extreme values that select an end of an axis of any size."""
     return bound >= 2**31 - 1 if is_start is (step < 0) else bound < -(2**31) + 2
 
 
 def _from_front(bound: Size, whole: Size) -> Size:
-    """A bound counted from the front, clipped where names show which of the two is smaller."""
+    """Return a bound counted from the front, clipped if the names show which of the two is smaller."""
     if not sizes.is_at_least(bound, 0) and sizes.is_at_least(-1, bound):
         return sizes.maximum(sizes.add(whole, bound), 0)
     if (isinstance(bound, int) and bound >= 2**31 - 1) or sizes.is_at_least(bound, whole):
@@ -289,7 +291,7 @@ def _from_front(bound: Size, whole: Size) -> Size:
 
 
 def _sliced_by_values(x: Var, starts, ends, axes: Known | None, steps: Known | None, importer: "Importer") -> Var:
-    """A slice whose bounds only a run tells: the rows of these numbers."""
+    """Slice with bounds known only at run time, by gathering rows."""
     bounds = [importer.writer.variable(item) for item in (starts, ends)]
     count = _rank_told(bounds[0])
     chosen = tuple(range(count)) if axes is None else axes_of(axes, rank_of(x))
@@ -297,11 +299,11 @@ def _sliced_by_values(x: Var, starts, ends, axes: Known | None, steps: Known | N
     result = x
     for number, (axis, step) in enumerate(zip(chosen, strides, strict=True)):
         if not isinstance(step, int) or step == 0:
-            raise Unsupported(f"a step of {step}")
+            raise Unsupported(f"the step {step} is not supported")
         start, end = (op.cast(op.slice(item, start=number, stop=number + 1, clip=False), dtype=DType.INT64) for item in bounds)
         whole = op.reshape(op.size(x, axis=axis), shape=(1,))
         low, high = (constant(0, whole), whole) if step > 0 else (constant(-1, whole), op.subtract(whole, constant(1, whole)))
-        first = constant(0, whole)  # the least start, with a step of either sign
+        first = constant(0, whole)  # the smallest start, for a step of either sign
         start, end = (
             op.minimum(op.maximum(op.where(op.less(item, constant(0, item)), op.add(item, whole), item), least), high)
             for item, least in ((start, first), (end, low))
@@ -318,10 +320,10 @@ def pad(x, pads, value=None, axes=None, *, mode="constant", importer: "Importer"
     counts = pads.items()
     chosen = tuple(range(rank)) if axes is None else axes_of(axes, rank)
     if len(counts) != 2 * len(chosen) or not all(isinstance(item, int) for item in counts):
-        raise Unsupported(f"its pads are {counts}, where {2 * len(chosen)} numbers are taken")
+        raise Unsupported(f"its pads {counts} must be {2 * len(chosen)} numbers")
     names = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}
     if mode not in names:
-        raise Unsupported(f"a mode of {mode!r:.40}")
+        raise Unsupported(f"the mode {mode!r:.40} is not supported")
     before, after = [0] * rank, [0] * rank
     for number, axis in enumerate(chosen):
         before[axis], after[axis] = counts[number], counts[number + len(chosen)]
@@ -334,7 +336,7 @@ def pad(x, pads, value=None, axes=None, *, mode="constant", importer: "Importer"
 
 
 def _padded_with(x: Var, before: list[int], after: list[int], value: Var) -> Var:
-    """`x` padded by a number that only a run tells."""
+    """Pad `x` with a number known only at run time."""
     inside = op.pad(filled(x, 1.0, DType.INT64), before=tuple(before), after=tuple(after), mode="constant", value=0.0)
     padded = op.pad(x, before=tuple(before), after=tuple(after), mode="constant", value=0.0)
     return op.where(op.cast(inside, dtype=DType.BOOL), padded, reshaped(value, ()))
@@ -348,7 +350,7 @@ def center_crop_pad(x, shape, *, axes=None):
     for axis, wanted in zip(chosen, shape.items(), strict=True):
         whole = shape_of(x)[axis]
         if not isinstance(whole, int) or not isinstance(wanted, int):
-            raise Unsupported("it needs sizes that are numbers", hint="sizes={...} gives symbols numbers")
+            raise Unsupported("it needs constant sizes", hint="pass sizes={...} to fix symbolic sizes")
         missing = wanted - whole
         before[axis] = missing // 2 if missing >= 0 else -(-missing // 2)
         after[axis] = missing - before[axis]
@@ -360,7 +362,7 @@ def depth_to_space(x, *, blocksize, mode="DCR"):
     n, c, h, w = shape_of(x)
     b = blocksize
     if not isinstance(c, int) or b < 1 or c % (b * b) or mode not in ("DCR", "CRD"):
-        raise Unsupported(f"{c} channels are not blocks of {b} x {b}, or mode is none: {mode!r:.20}")
+        raise Unsupported(f"{c} channels cannot be split into blocks of {b} x {b}, or the mode {mode!r:.20} is not supported")
     k = c // (b * b)
     if mode == "DCR":
         parts = op.transpose(reshaped(x, (n, b, b, k, h, w)), axes=(0, 3, 4, 1, 5, 2))
@@ -374,7 +376,7 @@ def space_to_depth(x, *, blocksize, mode="DCR"):
     n, c, h, w = shape_of(x)
     b = blocksize
     if not isinstance(c, int) or not isinstance(h, int) or not isinstance(w, int) or b < 1 or h % b or w % b or mode not in ("DCR", "CRD"):
-        raise Unsupported(f"{h} x {w} are not blocks of {b} x {b}")
+        raise Unsupported(f"{h} x {w} cannot be split into blocks of {b} x {b}")
     parts = reshaped(x, (n, c, h // b, b, w // b, b))
     order = (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4)
     return reshaped(op.transpose(parts, axes=order), (n, c * b * b, h // b, w // b))

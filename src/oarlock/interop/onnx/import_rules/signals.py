@@ -1,4 +1,4 @@
-"""Fourier transforms as products with matrices of cosines and sines, columns put back into images, and mel weights."""
+"""Fourier transforms as matrix products, column-to-image, and mel weights."""
 
 import math
 from typing import TYPE_CHECKING
@@ -40,16 +40,16 @@ def _fourier(x: Var, length: Known | None, axis: int, inverse: int, onesided: in
     axis = axis_of(axis, rank)
     whole, parts = shape_of(x)[axis], shape_of(x)[-1]
     if axis == rank - 1 or parts not in (1, 2) or not isinstance(whole, int):
-        raise Unsupported(f"it goes along axis {axis} of {list(shape_of(x))}")
+        raise Unsupported(f"a transform along axis {axis} of {list(shape_of(x))} is not supported")
     count = (2 * (whole - 1) if inverse and onesided else whole) if length is None else int(length.item())
     if not 0 < count * count <= _MOST or (inverse and onesided and parts != 2):
-        raise Unsupported(f"a transform of {count} places")
-    wide = op.cast(x, dtype=DType.FLOAT64)  # a sum of many, of which little may be left
+        raise Unsupported(f"a transform of length {count} is not supported")
+    wide = op.cast(x, dtype=DType.FLOAT64)  # sums of many terms may cancel
     return op.cast(_transformed(wide, axis, whole, count, bool(inverse), bool(onesided), importer), dtype=x.dtype)
 
 
 def _transformed(x: Var, axis: int, whole: int, count: int, inverse: bool, onesided: bool, importer: "Importer") -> Var:
-    """Real and imaginary parts side by side in the last axis; what there is of a signal, cut or filled up to `count` places."""
+    """Transform along an axis, with real and imaginary parts in the last axis. The signal is cropped or zero-padded to `count`."""
     rank = rank_of(x)
     real = reshaped(op.slice(x, axis=rank - 1, start=0, stop=1, clip=False), shape_of(x)[:-1])
     imaginary = reshaped(op.slice(x, axis=rank - 1, start=1, stop=2, clip=False), shape_of(x)[:-1]) if shape_of(x)[-1] == 2 else None
@@ -81,7 +81,7 @@ def short_time_fourier(signal, step, window=None, length=None, *, onesided=1, im
     rows, places, parts = shape_of(signal) if rank_of(signal) == 3 else (*shape_of(signal), 1)
     size = int(length.item()) if length is not None else numbers_of(window)[0] if window is not None else None
     if size is None or parts not in (1, 2) or not 0 < size * size <= _MOST:
-        raise Unsupported(f"frames of {size} of a signal of {parts} parts")
+        raise Unsupported(f"frames of {size} of a signal of {parts} parts are not supported")
     signal = reshaped(signal, (rows, places, parts))
     frames = op.windows(moved(signal, 2, 1), axis=2, size=size, step=int(step.item()))  # [rows, parts, frames, size]
     if window is not None:
@@ -92,10 +92,10 @@ def short_time_fourier(signal, step, window=None, length=None, *, onesided=1, im
 
 @rule("MelWeightMatrix", known=("bins", "length", "rate", "low", "high"))
 def mel_weights(bins, length, rate, low, high, *, output_datatype=1, importer: "Importer"):
-    """Triangles over the bins of a spectrum, whose corners are equally far apart by the mel scale."""
+    """Return triangular filters over the bins of a spectrum, with corners equally spaced on the mel scale."""
     count, spectrum = int(bins.item()), int(length.item()) // 2 + 1
     if output_datatype not in DTYPES or not 0 < count * spectrum <= _MOST:
-        raise Unsupported(f"{count} bins over {spectrum}, of a type of which we may have none")
+        raise Unsupported(f"{count} bins over {spectrum} are not supported, or their dtype is not")
     ends = [2595 * math.log10(1 + float(item.item()) / 700) for item in (low, high)]
     marks = numpy.arange(count + 2) * ((ends[1] - ends[0]) / (count + 2)) + ends[0]
     corners = (int(length.item()) + 1) * 700 * (numpy.power(10, marks / 2595) - 1) // float(rate.item())
@@ -114,7 +114,7 @@ def mel_weights(bins, length, rate, low, high, *, output_datatype=1, importer: "
 
 @rule("Col2Im", known=("image", "block"))
 def columns_to_image(x, image, block, *, dilations=None, pads=None, strides=None, importer: "Importer"):
-    """Each element added to its place in the image; those in the pads fall off the end."""
+    """Add each element at its position in the image; elements in the pads are dropped."""
     sizes, window = image.items(), block.items()
     count = len(sizes)
     dilations, strides = dilations or (1,) * count, strides or (1,) * count
@@ -126,9 +126,9 @@ def columns_to_image(x, image, block, *, dilations=None, pads=None, strides=None
         or max(math.prod(sizes), width) > _MOST
         or width * math.prod(sizes) > 2**28
     ):
-        raise Unsupported(f"blocks of {list(window)[:8]} in an image of {list(sizes)[:8]}")
+        raise Unsupported(f"blocks of {list(window)[:8]} in an image of {list(sizes)[:8]} are not supported")
     if not isinstance(columns, int) or columns % width:
-        raise Unsupported(f"{columns} rows are not blocks of {width}")
+        raise Unsupported(f"{columns} rows cannot be split into blocks of {width}")
     places = numpy.zeros((1, 1), dtype=numpy.int64)
     inside = numpy.ones((1, 1), dtype=bool)
     for axis in range(count):

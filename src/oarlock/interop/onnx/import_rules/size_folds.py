@@ -1,6 +1,6 @@
-"""Arithmetic on shapes, done when a model is read: sizes that a run tells stay symbols, `(n, t, 768)` becomes `(n*t, 768)`.
+"""Arithmetic on shapes at import. Sizes known only at run time stay symbols: `(n, t, 768)` becomes `(n*t, 768)`.
 
-Each fold is given known values, and returns one; None where it cannot tell, so that the model computes it when it runs.
+A fold maps known values to a known value. It returns None if it cannot; the model then computes the value at run time.
 """
 
 import math
@@ -30,7 +30,7 @@ def _known(found: object, like: Known | DType) -> Known | None:
 
 
 def _elementwise(function, *items: Known, dtype: DType | None = None) -> Known | None:
-    """A function of elements, broadcast; None where it gives None for some of them."""
+    """Apply a function to elements, with broadcasting; None if it returns None for any of them."""
     arrays = numpy.broadcast_arrays(*(item.array for item in items))
     result = numpy.empty(arrays[0].shape, dtype=object)
     for place in numpy.ndindex(result.shape):
@@ -79,7 +79,7 @@ def divide(x, y):
 
 
 def _divided(left, right):
-    """Towards 0; of sizes, which are not negative, that is down."""
+    """Divide, rounding towards 0. For sizes, which are not negative, this rounds down."""
     if left == right and isinstance(left, str):
         return 1
     if not isinstance(right, int) or right == 0 or (isinstance(left, str) and right < 0):
@@ -97,7 +97,7 @@ def remainder(x, y, *, fmod=0):
 
 
 def _no_rest(left, right):
-    """0 where a size is a multiple of a number, whatever it is."""
+    """Return 0 if a size is always a multiple of a number, else None."""
     if not isinstance(right, int) or right < 1 or not isinstance(left, str):
         return None
     return 0 if size.multiply(size.floor_divide(left, right), right) == left else None
@@ -116,7 +116,7 @@ def _equal(left, right):
     number, other = (left, right) if isinstance(left, int) else (right, left)
     if isinstance(other, int):
         return False
-    return False if number < 0 and size.names_in(other) == {other} else None  # a size is no negative number
+    return False if number < 0 and size.names_in(other) == {other} else None  # a size cannot be negative
 
 
 @fold("Not")
