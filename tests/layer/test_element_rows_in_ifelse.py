@@ -139,6 +139,6 @@ def test_rows_of_sequences_are_refused_where_a_step_sees_other_rows():
                 ie.output(z)
             rnn.update_memory(state, ie(step > rnn.previous_memory(state)))
             rnn.output(state.previous)
-        with pytest.raises(ol.errors.ShapeError, match="like has rnn_0.rows rows, where splits cut n sequences"):
+        with pytest.raises(ol.errors.ShapeError, match="like has rnn_0.rows rows, but splits has n sequences"):
             rnn()
     assert not program.main.ops

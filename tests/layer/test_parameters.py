@@ -138,7 +138,7 @@ def test_an_id_that_is_no_row_of_the_table_fails_at_the_line_of_the_layer():
         output = ol.layer.embedding(ol.layer.data("ids", shape=[], dtype="int64"), size=(7, 4))
     with pytest.raises(ol.KernelError) as raised:
         run(output, {"ids": numpy.array([0, 7])})
-    assert raised.value.message == "gather: row 7 is asked for, where x has 7 rows, numbered from 0"
+    assert raised.value.message == "gather: row 7 is out of range: x has 7 rows, numbered from 0"
     assert raised.value.location == program.main.ops[0].location
 
 

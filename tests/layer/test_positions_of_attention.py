@@ -146,7 +146,7 @@ def test_a_key_mask_hides_padding_and_a_full_cache_is_refused():
     found, kept = run(program, {"x": x, "length": 1, "seen": [[False, True, False]]}, [y, keys])
     close(found, x[:, :1].expand(1, 2, 4))
     close(kept, torch.cat([torch.zeros(1, 1, 4).double(), x], 1))
-    with pytest.raises(ol.KernelError, match="index 3 is asked for, where axis 1 has the size 3"):
+    with pytest.raises(ol.KernelError, match="index 3 is out of range for axis 1 of size 3"):
         run(program, {"x": x, "length": 2, "seen": [[True] * 3]}, [y])
 
 

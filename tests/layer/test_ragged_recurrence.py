@@ -438,11 +438,11 @@ def raw(rows="n"):
 @pytest.mark.parametrize(
     ("splits", "message"),
     [
-        ([1, 4], "recurrent: row splits of 4 elements begin with 0, never fall and end at 4, unlike [1, 4]"),
-        ([0, 3, 2, 4], "recurrent: row splits of 4 elements begin with 0, never fall and end at 4, unlike [0, 3, 2, 4]"),
-        ([0, 2], "recurrent: row splits of 4 elements begin with 0, never fall and end at 4, unlike [0, 2]"),
-        ([0, 2, 5], "recurrent: row splits of 4 elements begin with 0, never fall and end at 4, unlike [0, 2, 5]"),
-        ([0], "recurrent: row splits of 4 elements begin with 0, never fall and end at 4, unlike [0]"),
+        ([1, 4], "recurrent: row splits of 4 elements must begin with 0, never decrease and end at 4, unlike [1, 4]"),
+        ([0, 3, 2, 4], "recurrent: row splits of 4 elements must begin with 0, never decrease and end at 4, unlike [0, 3, 2, 4]"),
+        ([0, 2], "recurrent: row splits of 4 elements must begin with 0, never decrease and end at 4, unlike [0, 2]"),
+        ([0, 2, 5], "recurrent: row splits of 4 elements must begin with 0, never decrease and end at 4, unlike [0, 2, 5]"),
+        ([0], "recurrent: row splits of 4 elements must begin with 0, never decrease and end at 4, unlike [0]"),
     ],
 )
 @pytest.mark.parametrize("check", [True, False], ids=["interpreter", "plan"])

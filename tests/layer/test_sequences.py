@@ -170,8 +170,7 @@ def test_other_arguments_that_do_not_fit():
     )
     assert first(lambda _, words: ol.layer.sequence_pool(3, "sum")) == "sequence_pool: x must be a variable of a program, not int 3"
     assert (
-        first(lambda _, words: ol.layer.sequence_expand(words, words))
-        == "sequence_expand: x has words.t rows, where splits cut n sequences"
+        first(lambda _, words: ol.layer.sequence_expand(words, words)) == "sequence_expand: x has words.t rows, but splits has n sequences"
     )
     assert (
         first(lambda *_: ol.layer.sequence_concat())

@@ -54,5 +54,5 @@ def test_statistics_of_many_places_do_not_overflow():
 
 
 def test_an_index_beyond_nothing_is_refused():
-    with pytest.raises(ValueError, match="index 5 is asked for, where axis 0 has the size 3"):
+    with pytest.raises(ValueError, match="index 5 is out of range for axis 0 of size 3"):
         take(torch.zeros(3, 0), [torch.tensor([5])], (0,))

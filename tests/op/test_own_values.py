@@ -45,7 +45,7 @@ def test_an_index_that_is_no_place_of_the_image_is_refused(executor: str, given:
         scope["index"] = index
     with pytest.raises(ol.KernelError) as raised:
         EXECUTORS[executor].run(program, feed, ["dx"], scope=scope)
-    assert raised.value.message == f"max_pool2d_dx: index {evil} is none of the 4 x 4 places of an image, numbered from 0"
+    assert raised.value.message == f"max_pool2d_dx: index {evil} is out of range for an image of 4 x 4 positions, numbered from 0"
 
 
 @pytest.mark.parametrize("executor", EXECUTORS)
@@ -109,7 +109,7 @@ def test_indices_of_a_larger_image_are_looked_at(executor: str):
     image[0, 0, 3, 3] = 1.0
     with pytest.raises(ol.KernelError) as raised:
         EXECUTORS[executor].run(program, {"x": image, "like": numpy.zeros((1, 1, 2, 2))}, ["dx"], scope=ol.Scope())
-    assert raised.value.message == "max_pool2d_dx: index 15 is none of the 2 x 2 places of an image, numbered from 0"
+    assert raised.value.message == "max_pool2d_dx: index 15 is out of range for an image of 2 x 2 positions, numbered from 0"
 
 
 def test_the_form_for_indices_of_our_own_gives_the_bits_of_the_kernel():

@@ -116,7 +116,9 @@ def test_a_ragged_loop_takes_no_memory_by_splits_that_are_far_from_its_sequences
         ol.Executor(limits=ol.RunLimits()).run(
             program, {"x": numpy.ones((2, 1), "float32"), "splits": numpy.array(splits)}, ["y"], scope=ol.Scope()
         )
-    assert caught.value.message.startswith("recurrent: row splits of 2 elements begin with 0, never fall and end at 2, unlike [0, ")
+    assert caught.value.message.startswith(
+        "recurrent: row splits of 2 elements must begin with 0, never decrease and end at 2, unlike [0, "
+    )
 
 
 def test_what_each_step_of_a_ragged_loop_returns_anew_is_refused_before_it_is_stacked():

@@ -54,7 +54,7 @@ def test_the_form_on_numbers_gives_the_number_that_the_kernel_gives(operator, dt
 
 
 def test_an_operator_with_attributes_has_no_host_function():
-    with pytest.raises(DeclarationError, match="any takes attributes, which a function of numbers is not given"):
+    with pytest.raises(DeclarationError, match="any has attributes, which are not passed to a host function"):
         host_function(standard.get("any"))(any)
 
 

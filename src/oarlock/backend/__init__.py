@@ -1,1 +1,1 @@
-"""Backends that compute the operators: kernels are functions of PyTorch's tensors, and what is PyTorch's alone stands in `torch/`."""
+"""Backends that compute operators: variants of PyTorch kernels in `torch/`, NumPy kernels in `numpy/`."""

@@ -42,7 +42,7 @@ _MASKS = [[[[True, False, True, True, False]]], [[[False, True, True, False, Fal
         Rejects("3 queries are more than 2 keys", query=(3, 1), key=(2, 1), value=(2, 1), causal=True),
         Rejects("3 heads do not divide the 4 columns of query", query=(2, 4), key=(2, 4), value=(2, 3), heads=3),
         Rejects("2 heads do not divide the 3 columns of value", query=(2, 4), key=(2, 4), value=(2, 3), heads=2),
-        Rejects("bias ends with [2, 2, 2], where heads, queries and keys are [1, 2, 2]",
+        Rejects("bias ends with [2, 2, 2], but heads, queries and keys are [1, 2, 2]",
                 query=(2, 4), key=(2, 4), value=(2, 4), bias=(2, 2, 2)),
     ],
 )  # fmt: skip

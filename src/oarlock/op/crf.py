@@ -38,7 +38,7 @@ def _lattice(emissions, splits, transitions, start, end):
         ),
         GradCheck(emissions=(5, 3), splits=[0, 3, 3, 5], transitions=(3, 3), start=(3,), end=(3,)),
         GradCheck(emissions=(2, 2), splits=[0, 1, 2], transitions=(2, 2), start=(2,), end=(2,)),
-        Rejects("row splits of 3 elements begin with 0, never fall and end at 3, unlike [0, 2]", emissions=(3, 2), splits=[0, 2],
+        Rejects("row splits of 3 elements must begin with 0, never decrease and end at 3, unlike [0, 2]", emissions=(3, 2), splits=[0, 2],
                 transitions=(2, 2), start=(2,), end=(2,)),
     ],
 )  # fmt: skip
@@ -140,7 +140,7 @@ def require_own_pairs(emissions, splits, transitions, start, end, shares=None, p
         ),
         Case(emissions=[[0.0, 2.0], [0.0, 1.0]], splits=[0, 2], transitions=[[0.0, 0.0], [3.0, 0.0]], start=[0.0, 0.0], end=[0.0, 0.0],
              y=[1, 0], score=[5.0]),
-        Rejects("row splits of 1 elements begin with 0, never fall and end at 1, unlike [0, 2]", emissions=(1, 2), splits=[0, 2],
+        Rejects("row splits of 1 elements must begin with 0, never decrease and end at 1, unlike [0, 2]", emissions=(1, 2), splits=[0, 2],
                 transitions=(2, 2), start=(2,), end=(2,)),
     ],
 )  # fmt: skip

@@ -51,7 +51,7 @@ def contingency_table(x, y, *, rows: int, columns: int, ignore_index: int = -100
         Case(hypothesis=[1, 2, 3], hypothesis_splits=[0, 3], reference=[], reference_splits=[0, 0], distance=[3]),
         Case(hypothesis=[], hypothesis_splits=[0], reference=[], reference_splits=[0], distance=[]),
         Rejects(
-            "row splits of 2 elements begin with 0, never fall and end at 2, unlike [0, 3]",
+            "row splits of 2 elements must begin with 0, never decrease and end at 2, unlike [0, 3]",
             hypothesis=[1, 2], hypothesis_splits=[0, 3], reference=[1], reference_splits=[0, 1],
         ),
         Rejects(
@@ -59,7 +59,7 @@ def contingency_table(x, y, *, rows: int, columns: int, ignore_index: int = -100
             hypothesis=[1, 2], hypothesis_splits=[0, 1, 2], reference=[1], reference_splits=[0, 1],
         ),
         Rejects(
-            "x has 1 elements, where splits cut 0 sequences", hypothesis=[], hypothesis_splits=[0], reference=[1], reference_splits=[0]
+            "x has 1 elements, but splits has 0 sequences", hypothesis=[], hypothesis_splits=[0], reference=[1], reference_splits=[0]
         ),
     ],
 )  # fmt: skip
@@ -133,7 +133,7 @@ _SCHEMES = {"IOB": (_BEGIN, _INSIDE), "IOE": (_INSIDE, _END), "IOBES": (_BEGIN, 
         ),
         Rejects("scheme is IOB, IOE, IOBES or plain, not 'BIO'", hypothesis=[0], reference=[0], splits=[0, 1], types=1, scheme="BIO"),
         Rejects("types must be at least 1, not 0", hypothesis=[0], reference=[0], splits=[0, 1], types=0),
-        Rejects("x has 1 elements, where splits cut 0 sequences", hypothesis=[0], reference=[0], splits=[0], types=1),
+        Rejects("x has 1 elements, but splits has 0 sequences", hypothesis=[0], reference=[0], splits=[0], types=1),
     ],
 )
 def chunk_counts(hypothesis, reference, splits, *, types: int, scheme: str = "IOB"):

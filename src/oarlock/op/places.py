@@ -18,8 +18,8 @@ __all__ = ["take_places"]
     cases=[
         Case(x=[[[[1.0, 2.0], [3.0, 4.0]]]], index=[[[3, 0, 3]]], y=[[[4.0, 1.0, 4.0]]]),
         GradCheck(x=(1, 2, 2, 3), index=[[[[0, 5, 5]], [[2, 1, 0]]]]),
-        Rejects("index 4 is none of the 2 x 2 places of an image, numbered from 0", x=(1, 1, 2, 2), index=[[[4]]]),
-        Rejects("index -1 is none of the 2 places of a signal, numbered from 0", x=(1, 1, 2), index=[[[0, -1]]]),
+        Rejects("index 4 is out of range for an image of 2 x 2 positions, numbered from 0", x=(1, 1, 2, 2), index=[[[4]]]),
+        Rejects("index -1 is out of range for a signal of 2 positions, numbered from 0", x=(1, 1, 2), index=[[[0, -1]]]),
     ],
 )
 def take_places(x, index):

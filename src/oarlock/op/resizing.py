@@ -28,7 +28,7 @@ __all__ = ["grid_sample", "grid_sample_changes", "resize"]
         GradCheck(x=(2, 3, 4), scale=(2.0,)),
         Rejects("either size or scale has one number for each axis behind the channels", x=(1, 1, 2, 2), size=(2,)),
         Rejects("either size or scale has one number for each axis behind the channels", x=(1, 1, 2), size=(2,), scale=(1.0,)),
-        Rejects("scale nan is no positive number", x=(1, 1, 2), scale=(float("nan"),)),
+        Rejects("scale nan is not a positive number", x=(1, 1, 2), scale=(float("nan"),)),
         Rejects("a signal, an image or a volume has pixels", x=(1, 1, 0), size=(2,)),
         Rejects("size (0,) leaves no pixel", x=(1, 1, 2), size=(0,)),
         Rejects('"cubic" is for images alone', x=(1, 1, 2), size=(2,), mode="cubic"),

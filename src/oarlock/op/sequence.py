@@ -43,8 +43,8 @@ def sequence_lengths(splits):
         Case(x=[1, 2, 3], splits=[0, 3], y=[6]),
         Case(x=[], splits=[0, 0], y=[0.0]),
         Case(x=[], splits=[0], y=[]),
-        Rejects("row splits of 2 elements begin with 0, never fall and end at 2, unlike [0, 3]", x=(2,), splits=[0, 3]),
-        Rejects("x has 2 elements, where splits cut 0 sequences", x=(2,), splits=[0]),
+        Rejects("row splits of 2 elements must begin with 0, never decrease and end at 2, unlike [0, 3]", x=(2,), splits=[0, 3]),
+        Rejects("x has 2 elements, but splits has 0 sequences", x=(2,), splits=[0]),
     ],
 )
 def sequence_sum(x, splits):
@@ -65,7 +65,7 @@ sequence_sum.gradient_programs(x=lambda x_shape, splits, dy: sequence_expand(dy,
         GradCheck(x=(3, 2), splits=[0, 1, 1, 4], like=(4, 1)),
         GradCheck(x=(1, 2), splits=[0, 3], like=(3,)),
         GradCheck(x=(1,), splits=[0, 0], like=(0,)),
-        Rejects("x has 2 rows, where splits cut 3 sequences", x=(2,), splits=[0, 1, 2, 3], like=(3,)),
+        Rejects("x has 2 rows, but splits has 3 sequences", x=(2,), splits=[0, 1, 2, 3], like=(3,)),
     ],
 )
 def sequence_expand(x, splits, like):

@@ -156,7 +156,7 @@ sequence_pad.gradient_programs(x=lambda x_shape, splits, dy: sequence_unpad(dy, 
         GradCheck(padded=(1, 0), splits=[0, 0], like=(0,)),
         Rejects("a sequence of 3 does not fit rows of 2", padded=(2, 2), splits=[0, 3, 3], like=(3,)),
         Rejects("3 elements do not fit 1 rows of 2", padded=(1, 2), splits=[0, 3], like=(3,)),
-        Rejects("padded has 2 rows, where splits cut 1 sequences", padded=(2, 3), splits=[0, 3], like=(3,)),
+        Rejects("padded has 2 rows, but splits has 1 sequences", padded=(2, 3), splits=[0, 3], like=(3,)),
     ],
 )
 def sequence_unpad(padded, splits, like):
@@ -209,8 +209,13 @@ def _require_rows(shape: torch.Size, splits: torch.Tensor) -> None:
         Case(splits=[0, 2, 2, 5], rows=[], like=[[0]] * 3, elements=[], own_splits=[0]),
         Case(splits=[0], rows=[], like=[], elements=[], own_splits=[0]),
         Rejects("row 3 is out of range: there are 3", splits=[0, 1, 2, 3], rows=[3], like=[0.0] * 3),
-        Rejects("like has 2 rows, where splits cut 3 sequences", splits=[0, 1, 2, 3], rows=[1], like=(2,)),
-        Rejects("row splits of 1 elements begin with 0, never fall and end at 1, unlike [0, 2, 1]", splits=[0, 2, 1], rows=[0], like=(2,)),
+        Rejects("like has 2 rows, but splits has 3 sequences", splits=[0, 1, 2, 3], rows=[1], like=(2,)),
+        Rejects(
+            "row splits of 1 elements must begin with 0, never decrease and end at 1, unlike [0, 2, 1]",
+            splits=[0, 2, 1],
+            rows=[0],
+            like=(2,),
+        ),
         Rejects("4611686018427387904 elements are more than int64 counts", splits=[0, 2**62], rows=[0, 0, 0, 0], like=(1,)),
     ],
 )

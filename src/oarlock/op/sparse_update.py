@@ -51,7 +51,7 @@ told_size(coalesce)(lambda rows, values: torch.unique(rows).numel())
         ),
         Case(param=[1.0, 2.0, 3.0], rows=[2, 0], values=[10.0, 20.0], learning_rate=0.1, next=[-1.0, 2.0, 2.0]),
         Case(param=[1.0], rows=[], values=[], learning_rate=0.1, next=[1.0]),
-        Rejects("row 2 is asked for, where param has 2 rows, numbered from 0", param=(2, 3), rows=[2], values=(1, 3), learning_rate=0.1),
+        Rejects("row 2 is out of range: param has 2 rows, numbered from 0", param=(2, 3), rows=[2], values=(1, 3), learning_rate=0.1),
     ],
 )  # fmt: skip
 def sparse_sgd(param, rows, values, learning_rate):
@@ -70,7 +70,7 @@ def sparse_sgd(param, rows, values, learning_rate):
         Case(param=[1, 2, 3], rows=[2, 0], values=[4, 5], next=[5, 2, 4]),
         Case(param=[1.0], rows=[], values=[], next=[1.0]),
         Case(param=[[1.0] * 4, [2.0] * 4, [3.0] * 4], rows=[2, 0], values=[[4.0] * 4, [5.0] * 4], next=[[5.0] * 4, [2.0] * 4, [4.0] * 4]),
-        Rejects("row -1 is asked for, where param has 2 rows, numbered from 0", param=(2, 3), rows=[-1], values=(1, 3)),
+        Rejects("row -1 is out of range: param has 2 rows, numbered from 0", param=(2, 3), rows=[-1], values=(1, 3)),
     ],
 )
 def put_rows(param, rows, values):

@@ -1,1 +1,1 @@
-"""Tensors as kernels meet them: dtypes, how elements lie in memory, rows, stacks, steps of optimizers."""
+"""Tensor functions shared by kernels: dtypes, memory formats, rows, stacks and optimizer steps."""

@@ -1,4 +1,4 @@
-"""Attention: by PyTorch's kernel for it, which holds no weight for each pair of places, where that takes the sizes, else by products."""
+"""Attention, by PyTorch's flash attention kernel if it supports the inputs, otherwise by matrix products."""
 
 import math
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ _KEYS_AT_ONCE = 16
 
 
 def attend(query, key, value, mask=None, bias=None, *, heads: int, causal: bool, scale: float | None = None):
-    """``softmax(query key' scale + bias) value`` by head, and the logarithm of what its weights were divided by, [*b heads t].
+    """Return ``softmax(query key' scale + bias) value`` by head, and the logsumexp of the scores, [*b heads t].
 
-    The mask, [*b heads t s] or with sizes of 1, hides keys where it is false; a query that sees none gets zeros. Raises ValueError for
-    sizes that do not fit.
+    The mask, [*b heads t s] or with sizes of 1, hides keys where it is false; a query that sees no key gets zeros. Raises ValueError if the
+    sizes do not fit.
     """
     require_heads(query, key, value, mask, bias, heads=heads, causal=causal)
     q, k, v = split(query, heads), split(key, heads), split(value, heads)
@@ -33,19 +33,21 @@ def attend(query, key, value, mask=None, bias=None, *, heads: int, causal: bool,
 def attend_backward(
     query, key, value, y, logsumexp, dy, mask=None, bias=None, dlogsumexp=None, *, heads: int, causal: bool, scale: float | None = None
 ) -> list[torch.Tensor]:
-    """The gradients of all three: PyTorch's kernel computes them together, but where ``logsumexp`` has a gradient of its own."""
+    """Return the gradients of query, key and value. PyTorch's kernel computes them, unless ``logsumexp`` has a gradient."""
     require_heads(query, key, value, mask, bias, heads=heads, causal=causal)
     q, k, v, y, dy = split(query, heads), split(key, heads), split(value, heads), split(y, heads), split(dy, heads)
     logsumexp, added = logsumexp.reshape(q.shape[:-1]), sum_of_added(q, k, mask, bias, causal)
     if dlogsumexp is None and _is_fast(q, v, k.shape[-2], added):
         flag, hidden = _masking(q, k.shape[-2], causal, added)
-        logsumexp = logsumexp.to(torch.promote_types(q.dtype, torch.float32))  # as PyTorch's kernel has it, which may not have made it
-        if added is not None:  # where a query sees nothing, PyTorch's kernel would take minus infinity from itself
+        logsumexp = logsumexp.to(
+            torch.promote_types(q.dtype, torch.float32)
+        )  # the dtype of PyTorch's kernel, which may not have computed it
+        if added is not None:  # for queries that see no key, PyTorch's kernel would subtract minus infinity from itself
             logsumexp = logsumexp.clamp(min=torch.finfo(logsumexp.dtype).min)
         found = flash_attention_backward(dy, q, k, v, y, logsumexp, 0.0, flag, attn_mask=hidden, scale=scale)
     else:
         weights, dfit = _dfit(v, y, logsumexp, dy, fit_of(q, k, causal, added, scale), dlogsumexp)
-        dfit, weights = (dfit * scale_of(q, scale)).to(q.dtype), weights.to(q.dtype)  # by a logsumexp of float32 they are float32
+        dfit, weights = (dfit * scale_of(q, scale)).to(q.dtype), weights.to(q.dtype)  # float32 if the logsumexp is
         found = dfit @ k, dfit.mT @ q, weights.mT @ dy
     dquery, dkey, dvalue = found
     return [joined(dquery, query.shape), joined(dkey, key.shape), joined(dvalue, value.shape)]
@@ -54,7 +56,7 @@ def attend_backward(
 def attend_backward_bias(
     query, key, value, y, logsumexp, dy, mask, bias, dlogsumexp=None, *, heads: int, causal: bool, scale: float | None = None
 ):
-    """The gradient of the bias: a weight for every pair of places, summed to its shape."""
+    """Return the gradient of the bias: the gradient of all scores, summed to its shape."""
     require_heads(query, key, value, mask, bias, heads=heads, causal=causal)
     q, k, v, y, dy = (split(x, heads) for x in (query, key, value, y, dy))
     fit = fit_of(q, k, causal, sum_of_added(q, k, mask, bias, causal), scale)
@@ -63,11 +65,11 @@ def attend_backward_bias(
 
 
 def require_heads(query, key, value, mask=None, bias=None, *, heads: int, causal: bool, scale: float | None = None) -> None:
-    """Raises ValueError where sizes are known not to fit."""
+    """Raise ValueError if known sizes do not fit."""
     *_, queries, columns = query.shape
     keys, columns_of_value = key.shape[-2], value.shape[-1]
     if causal:
-        require_at_most(queries, keys, "{} queries are more than {} keys, so the first ones would see nothing", queries, keys)
+        require_at_most(queries, keys, "{} queries are more than {} keys, so the first queries would see no key", queries, keys)
     _require_shares(heads, columns, "query")
     _require_shares(heads, columns_of_value, "value")
     if mask is not None:
@@ -84,35 +86,33 @@ def _require_shares(heads: int, columns, name: str) -> None:
 def _require_by_head(shape, heads: int, queries, keys, name: str) -> None:
     by_head, by_query, by_key = shape
     if (by_head != 1 and differ(by_head, heads)) or (by_query != 1 and differ(by_query, queries)) or (by_key != 1 and differ(by_key, keys)):
-        raise ValueError(
-            f"{name} ends with {format_shape(shape)}, where heads, queries and keys are {format_shape((heads, queries, keys))}"
-        )
+        raise ValueError(f"{name} ends with {format_shape(shape)}, but heads, queries and keys are {format_shape((heads, queries, keys))}")
 
 
 def split(x: torch.Tensor, heads: int) -> torch.Tensor:
-    """[*b rows columns] as [n heads rows columns], a view where that can be."""
+    """Split [*b rows columns] into [n heads rows columns], a view if possible."""
     *leading, rows, columns = x.shape
     n, each = leading[0] if len(leading) == 1 else math.prod(leading), columns // heads
-    if x.is_contiguous():  # one call, where two would take as long as the rest of a small attention
+    if x.is_contiguous():  # one call, as two would take as long as the rest of a small attention
         return x.as_strided((n, heads, rows, each), (rows * columns, each, columns, 1))
     x = x.reshape(n, rows, heads, each).transpose(1, 2)
     return x if x.stride(-1) == 1 else x.contiguous()
 
 
 def joined(x: torch.Tensor, shape) -> torch.Tensor:
-    """[n heads rows columns] in a shape whose last dimension has the heads' columns side by side again."""
+    """Join the heads of [n heads rows columns] in the last dimension of `shape`."""
     return x.transpose(1, 2).reshape(*shape)
 
 
 def _is_short(q: torch.Tensor, s: int, added: torch.Tensor | None) -> bool:
-    """Whether products are faster: PyTorch's kernel adds to the last keys of a row one by one, and these would be all."""
+    """Return whether products are faster: PyTorch's kernel adds a mask to the last few keys of a row one by one."""
     return added is not None and s < _KEYS_AT_ONCE and q.element_size() >= 4
 
 
 def _is_fast(q: torch.Tensor, v: torch.Tensor, s: int, added: torch.Tensor | None) -> bool:
-    """Whether PyTorch's kernel for this takes them: it divides by sizes that are 0, and asks for as many columns of each.
+    """Return whether PyTorch's kernel supports the inputs: no empty sizes, equal numbers of columns.
 
-    It gives no gradient to what is added.
+    It computes no gradient of the bias.
     """
     there = flash_attention is not None and flash_attention_backward is not None
     fits = there and q.device.type == "cpu" and q.shape[-1] == v.shape[-1] and q.numel() > 0 and s > 0
@@ -120,17 +120,17 @@ def _is_fast(q: torch.Tensor, v: torch.Tensor, s: int, added: torch.Tensor | Non
 
 
 def _all_see(added: torch.Tensor | None) -> bool:
-    """Whether each query sees a key, as far as what is added tells: what PyTorch's kernel gives to others differs by version."""
+    """Return whether each query sees a key according to the bias. For others, PyTorch's result depends on the version."""
     return added is None or added.amax(-1).amin().item() > -math.inf
 
 
 def by_row(x: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
-    """A mask or a bias as [n heads t s], some of these 1."""
+    """Return a mask or a bias as [n heads t s], with sizes of 1 to broadcast."""
     return x if x.dim() == 4 else x.reshape(q.shape[0], *x.shape[-3:])
 
 
 def sum_of_added(q, k, mask, bias, causal: bool) -> torch.Tensor | None:
-    """The bias of the score of each query and key, [n heads t s] or with sizes of 1; None where there is no mask and no bias."""
+    """Return the mask and the bias as one bias of the scores, [n heads t s] or with sizes of 1; None if there is neither."""
     if mask is None and bias is None:
         return None
     added = [] if mask is None else [torch.where(by_row(mask, q), q.new_zeros(()), -math.inf)]
@@ -141,13 +141,13 @@ def sum_of_added(q, k, mask, bias, causal: bool) -> torch.Tensor | None:
 
 
 def _hidden(q: torch.Tensor, s: int, causal: bool) -> torch.Tensor | None:
-    """The bias that hides the keys which a query must not see; None where it sees all."""
+    """Return the bias of causal attention, or None."""
     t = q.shape[-2]
     return torch.full((t, s), -math.inf, dtype=q.dtype, device=q.device).triu_(s - t + 1) if causal else None
 
 
 def _masking(q: torch.Tensor, s: int, causal: bool, added: torch.Tensor | None) -> tuple[bool, torch.Tensor | None]:
-    """How PyTorch's kernel is told what to hide: by a flag, which means the first keys, where there are as many as queries."""
+    """Return the arguments of PyTorch's kernel: its causal flag, which requires as many keys as queries, and the bias."""
     if added is not None:
         return False, added.expand(-1, -1, q.shape[-2], s)
     square = q.shape[-2] == s
@@ -162,16 +162,18 @@ def _forward(q, k, v, causal: bool, added: torch.Tensor | None, scale: float | N
     fit = fit_of(q, k, causal, added, scale)
     if s == 0:
         return fit @ v, fit.new_full(fit.shape[:-1], -math.inf)
-    largest = fit.detach().amax(-1, keepdim=True).clamp_(min=torch.finfo(fit.dtype).min)  # of what sees nothing, a number to take off
+    largest = (
+        fit.detach().amax(-1, keepdim=True).clamp_(min=torch.finfo(fit.dtype).min)
+    )  # finite for queries that see no key, so that it can be subtracted
     weights = fit.sub_(largest).exp_()
-    total = weights.sum(-1, keepdim=True)  # at least 1, or 0 where nothing is seen
+    total = weights.sum(-1, keepdim=True)  # at least 1, or 0 if no key is visible
     return (weights / total.clamp(min=1.0)) @ v, total.log().add_(largest).squeeze(-1)
 
 
 def fit_of(q, k, causal: bool, added: torch.Tensor | None, scale: float | None) -> torch.Tensor:
-    """The scores, of which the softmax is taken, in memory of their own."""
+    """Return the scores before the softmax, in new memory."""
     hidden = _hidden(q, k.shape[-2], causal) if added is None else added
-    if q.element_size() < 4:  # whose products may be more than there is a number for
+    if q.element_size() < 4:  # in half precision, products may overflow
         fit = (q * scale_of(q, scale)) @ k.mT
         return fit if hidden is None else fit + hidden
     fit = q @ k.mT
@@ -179,12 +181,12 @@ def fit_of(q, k, causal: bool, added: torch.Tensor | None, scale: float | None) 
 
 
 def weights_of(fit: torch.Tensor, logsumexp: torch.Tensor) -> torch.Tensor:
-    """The weight of each key for each query: none where a query sees nothing, whose ``logsumexp`` is minus infinity."""
+    """Return the attention weights; 0 for queries that see no key, whose ``logsumexp`` is minus infinity."""
     return torch.exp(fit - logsumexp.masked_fill(logsumexp == -math.inf, 0.0).unsqueeze(-1))
 
 
 def _dfit(v, y, logsumexp, dy, fit, dlogsumexp) -> tuple[torch.Tensor, torch.Tensor]:
-    """The weights, and the gradient of the fits."""
+    """Return the weights, and the gradient of the scores."""
     weights = weights_of(fit, logsumexp)
     along = (dy * y).sum(-1, keepdim=True)
     if dlogsumexp is not None:
@@ -193,7 +195,7 @@ def _dfit(v, y, logsumexp, dy, fit, dlogsumexp) -> tuple[torch.Tensor, torch.Ten
 
 
 def summed_to(of_scores: torch.Tensor, bias: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
-    """The parts of a bias at each score, summed to its shape."""
+    """Sum the gradient of the scores to the shape of the bias."""
     return of_scores.sum_to_size(by_row(bias, q).shape).reshape(bias.shape)
 
 

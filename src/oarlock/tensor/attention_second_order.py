@@ -1,4 +1,4 @@
-"""Gradients of the gradients of attention, by products: the change of each first gradient along a direction."""
+"""Second-order gradients of attention, by matrix products."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ __all__ = ["Towards", "attention_changes"]
 
 
 class Towards(NamedTuple):
-    """The directions along which gradients are looked at, each of the shape of its gradient; None where one is not."""
+    """The directions, each with the shape of its first-order gradient; None for gradients that are not used."""
 
     query: torch.Tensor | None
     key: torch.Tensor | None
@@ -22,11 +22,11 @@ class Towards(NamedTuple):
 def attention_changes(
     query, key, value, y, logsumexp, dy, mask, bias, dlogsumexp, towards: Towards, *, heads: int, causal: bool, scale: float | None
 ) -> tuple[torch.Tensor, ...]:
-    """The gradients of the sum of all gradients times their directions, with respect to query, key, value, y, logsumexp, dy, dlogsumexp,
-    and the scores [n heads t s], which are those of the bias before they are summed to its shape.
+    """Return the gradients of the sum of all first-order gradients times their directions.
 
-    With ``P`` for the weights, the gradient of the scores is ``D = P (dy value' - rowsum(dy y) + dlogsumexp)``, and those of query, key and
-    value are ``D key``, ``D' query`` and ``P' dy``. All but the results is float32 at least.
+    They are with respect to query, key, value, y, logsumexp, dy, dlogsumexp, and the scores [n heads t s], which the caller sums to the
+    shape of the bias. With the weights ``P``, the gradient of the scores is ``D = P (dy value' - rowsum(dy y) + dlogsumexp)``, and the
+    gradients of query, key and value are ``D key``, ``D' query`` and ``P' dy``. Intermediate values are at least float32.
     """
     require_heads(query, key, value, mask, bias, heads=heads, causal=causal)
     q, k, v, y_, g = (split(at_least_single(each), heads) for each in (query, key, value, y, dy))
@@ -39,7 +39,7 @@ def attention_changes(
         apart = apart + at_least_single(dlogsumexp).reshape(logs.shape).unsqueeze(-1)
     dfit = weights * apart
     to_q, to_k, to_v = (None if each is None else split(at_least_single(each), heads) for each in towards[:3])
-    of_dfit = torch.zeros_like(weights)  # what each score's gradient counts
+    of_dfit = torch.zeros_like(weights)  # the gradient with respect to dfit
     if to_q is not None:
         of_dfit = of_dfit + factor * (to_q @ k.mT)
     if to_k is not None:

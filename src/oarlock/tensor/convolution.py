@@ -1,4 +1,4 @@
-"""Convolutions: in which format PyTorch is given images, where it misreads them, and which library does the work."""
+"""Convolutions: memory formats, the choice of library, and workarounds for PyTorch's errors."""
 
 import math
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ from oarlock.tensor.memory_format import channels_last, contiguous, empty_as, is
 __all__ = ["convolve", "convolve_backward", "convolve_transposed", "has_long_sums", "is_by_onednn", "is_misread", "laid"]
 
 _SMALL_IMAGE = 20480  # elements
-_LONG_SUM = 1024  # products: oneDNN adds up as many, and more, one by one where images lie channels last, and by blocks elsewhere
+_LONG_SUM = 1024  # products; from here on, oneDNN adds them one by one for channels-last images, and by blocks for contiguous ones
 
 _convolution_backward = torch.ops.aten.convolution_backward.default
 
 
 def convolve(x, filter, bias, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int] = (1, 1), groups: int = 1):
-    """The convolution, of images in the format that is fastest."""
+    """Convolve images in the fastest memory format."""
     if x.ndim == 3:
         x, filter = x.unsqueeze(2), filter.unsqueeze(2)
         return convolve(x, filter, bias, (1, *stride), (0, *padding), (1, *dilation), groups).squeeze(2)
@@ -32,7 +32,7 @@ def convolve(x, filter, bias, stride: Sequence[int], padding: Sequence[int], dil
 
 
 def convolve_transposed(x, filter, bias, stride, padding, output_padding, dilation, groups: int) -> torch.Tensor:
-    """The transposed convolution, of images in the format that is fastest."""
+    """Compute the transposed convolution in the fastest memory format."""
     if x.ndim == 3:
         x, filter = x.unsqueeze(2), filter.unsqueeze(2)
         return convolve_transposed(x, filter, bias, (1, *stride), (0, *padding), (0, *output_padding), (1, *dilation), groups).squeeze(2)
@@ -53,10 +53,10 @@ def convolve_backward(
     x_shape=(),
     filter_shape=(),
 ):
-    """The gradients of ``x``, ``filter`` and the bias, as far as they are `wanted`.
+    """Return the gradients of ``x``, ``filter`` and the bias that are `wanted`, or None.
 
-    They are those of a transposed convolution where it has `output_padding`.
-    PyTorch reads only the shape, and the format, of what no wanted gradient depends on: there the shape may stand for the tensor.
+    With `output_padding`, they are the gradients of a transposed convolution. A tensor that no wanted gradient depends on may be replaced
+    by its shape, as PyTorch only reads its shape and format.
     """
     x_shape, filter_shape = (x_shape if x is None else x.shape), (filter_shape if filter is None else filter.shape)
     of_x = of_filter = dx = dfilter = None
@@ -85,14 +85,14 @@ def convolve_backward(
 
 
 def _usual(dfilter):
-    """Channels last where it is no question which format that is, else contiguous."""
+    """Return channels-last filters unchanged if their format is unambiguous, otherwise contiguous ones."""
     return dfilter if dfilter is None or dfilter.ndim != 4 or is_channels_last(dfilter) else contiguous(dfilter)
 
 
 def is_misread(x, filter, stride, padding, dilation: Sequence[int] = (1, 1)) -> bool:
-    """Whether oneDNN reads beyond images of one channel that are told to lie channels last, and returns what it finds there.
+    """Return whether oneDNN reads beyond channels-last images of one channel and returns invalid values.
 
-    So it does in PyTorch 2.13 where one window fits sideways, though windows are more than one step apart.
+    In PyTorch 2.13, this happens if only one window fits horizontally but the stride is larger than 1.
     """
     if stride[1] == 1 or x.shape[1] > 1:
         return False
@@ -100,8 +100,9 @@ def is_misread(x, filter, stride, padding, dilation: Sequence[int] = (1, 1)) -> 
 
 
 def has_long_sums(x: torch.Tensor, filter_shape: Sequence[int]) -> bool:
-    """Whether images like ``x`` are convolved in the usual order: by a kernel that rounds as PyTorch does, less than that for channels
-    last where sums are long, and takes as much time.
+    """Return whether images like ``x`` are convolved in contiguous format.
+
+    For long sums, the contiguous kernel rounds like PyTorch and more accurately than the channels-last one, in the same time.
     """
     if x.ndim != 4 or x.dtype is not torch.float32 or not x.is_cpu or not torch.backends.mkldnn.is_available():
         return False
@@ -109,12 +110,12 @@ def has_long_sums(x: torch.Tensor, filter_shape: Sequence[int]) -> bool:
 
 
 def laid(x):
-    """``x`` as `channels_last` has it, where that says more than the filter beside it does: one channel lies in either format."""
+    """Return ``x`` in channels-last format, except a contiguous single channel, which is valid in both formats."""
     return x if x.shape[1] == 1 and x.is_contiguous() else channels_last(x)
 
 
 def is_by_onednn(x, filter, groups: int = 1) -> bool:
-    """Whether `torch.conv2d` would call oneDNN too, for filters of more than one place: small single images it convolves by a product."""
+    """Return whether `torch.conv2d` uses oneDNN, for filters larger than 1 x 1; small single images are convolved as a matrix product."""
     n, c, h, w = x.shape
     large = n > 1 or h * w * c > _SMALL_IMAGE or (filter.shape[2] > 3 and filter.shape[3] > 3) or groups > 1
     return large and x.dtype is torch.float32 and has_packed_filters()

@@ -1,7 +1,7 @@
-"""Convolutions as products of matrices, for sizes at which a library that convolves does more beside it than the convolution itself.
+"""Convolutions as matrix products, for sizes at which a library's overhead exceeds the convolution itself.
 
-Before it computes, oneDNN lays filters out anew, and lays their gradients back: where images have few places and filters are large, that
-is most of its time. Filters of one place are a matrix as they are. Images and filters lie channels last: a row is what a window sees.
+oneDNN reorders filters before it computes and reorders their gradients afterwards. For images with few positions and large filters, this
+takes most of the time. Filters of size 1 x 1 are matrices already. Images and filters are channels last: a row is the input of a window.
 """
 
 import math
@@ -22,18 +22,18 @@ __all__ = [
 Steps = Sequence[int]
 _Gradient = Callable[[torch.Tensor, torch.Tensor, Sequence[int], Steps, Steps], torch.Tensor]
 
-_FEW_PLACES = 64  # of all images together: a product reads filters once, oneDNN lays them out first
-_SOME_PLACES = 512  # for which the gradient of filters costs oneDNN more to lay out than to compute
+_FEW_PLACES = 64  # positions of all images together: a product reads filters once, oneDNN reorders them first
+_SOME_PLACES = 512  # up to here, oneDNN takes longer to reorder the gradient of filters than to compute it
 _PLACES_OF_CHANNELS = 1024
 _MANY_WEIGHTS, _SOME_WEIGHTS, _WEIGHTS_OF_A_MATRIX = 2**18, 2**16, 2**14
-_WINDOW = 9  # places of a filter of one channel: with no more, oneDNN has loops of its own for the gradient
+_WINDOW = 9  # positions of a single-channel filter: up to here, oneDNN has specialized loops for the gradient
 
 
-# Which is done
+# Selection
 
 
 def is_product(x, filter_shape: Sequence[int], stride: Steps, padding: Steps, dilation: Steps, groups: int) -> bool:
-    """Whether the convolution is better had as a product."""
+    """Return whether a product is faster than the convolution."""
     weights = math.prod(filter_shape)
     if weights < _WEIGHTS_OF_A_MATRIX or not _is_convolved_by_onednn(x, dilation) or groups != 1 or not x.numel():
         return False
@@ -47,7 +47,7 @@ def is_product(x, filter_shape: Sequence[int], stride: Steps, padding: Steps, di
 def choose_gradients(
     dy, x_shape: Sequence[int], filter_shape: Sequence[int], padding: Steps, wanted: Sequence[bool], dilation: Steps, groups: int
 ) -> tuple[_Gradient | None, _Gradient | None]:
-    """The functions below that compute the gradients of images and filters, as far as they are `wanted` and better had so."""
+    """Return functions for the gradients of images and filters as products; None for one that is not `wanted` or not faster."""
     if not _is_convolved_by_onednn(dy, dilation) or not dy.numel():
         return None, None
     places, weights, matrix = dy.numel() // dy.shape[1], math.prod(filter_shape), _is_matrix(filter_shape, padding)
@@ -69,11 +69,11 @@ def _is_matrix(filter_shape: Sequence[int], padding: Steps) -> bool:
     return tuple(filter_shape[2:]) == (1, 1) and not any(padding)
 
 
-# How
+# Computation
 
 
 def product_of_windows(x, filter, bias, stride: Steps, padding: Steps) -> torch.Tensor:
-    """The convolution: each window of ``x`` as a row, times the filters as columns."""
+    """Compute the convolution: the windows of ``x`` as rows, times the filters as columns."""
     matrix = _rows_of_filters(filter)
     rows, (n, h, w) = _windows_as_rows(x, filter.shape, stride, padding)
     y = torch.mm(rows, matrix.t()) if bias is None else torch.addmm(bias, rows, matrix.t())
@@ -81,7 +81,7 @@ def product_of_windows(x, filter, bias, stride: Steps, padding: Steps) -> torch.
 
 
 def filter_gradient_by_product(dy, x, filter_shape: Sequence[int], stride: Steps, padding: Steps) -> torch.Tensor:
-    """The gradient of the filters: what each saw, by what came of it."""
+    """Return the gradient of the filters: output gradients times the windows."""
     f, c, kh, kw = filter_shape
     rows, _ = _windows_as_rows(x, filter_shape, stride, padding)
     matrix = torch.mm(_places_as_rows(dy).t(), rows)
@@ -89,7 +89,7 @@ def filter_gradient_by_product(dy, x, filter_shape: Sequence[int], stride: Steps
 
 
 def image_gradient_by_product(dy, filter, x_shape: Sequence[int], stride: Steps, padding: Steps) -> torch.Tensor:
-    """The gradient of the images: to each place, what every window that saw it gives back."""
+    """Return the gradient of the images: the sum of the gradients of all windows at each position."""
     (n, c, *sizes), (_, _, *windows) = x_shape, filter.shape
     (oh, ow), rows = dy.shape[2:], torch.mm(_places_as_rows(dy), _rows_of_filters(filter))
     if tuple(windows) == tuple(stride) == (1, 1) and not any(padding):
@@ -104,7 +104,7 @@ def image_gradient_by_product(dy, filter, x_shape: Sequence[int], stride: Steps,
 
 
 def filter_gradient_by_channel(dy, x, filter_shape: Sequence[int], stride: Steps, padding: Steps) -> torch.Tensor:
-    """The gradient of filters that see one channel each: sums of products, for a line of each window at once."""
+    """Return the gradient of depthwise filters: sums of products, for one line of each window at a time."""
     _, _, kh, kw = filter_shape
     seen = _windows(x, filter_shape, stride, padding)  # [n oh ow c kh kw]
     dy = dy.permute(0, 2, 3, 1)
@@ -117,7 +117,7 @@ def filter_gradient_by_channel(dy, x, filter_shape: Sequence[int], stride: Steps
 
 
 def _windows(x: torch.Tensor, filter_shape: Sequence[int], stride: Steps, padding: Steps) -> torch.Tensor:
-    """The elements under each window, [n oh ow c kh kw]: a view of the images, with zeros around them."""
+    """Return the elements of each window, [n oh ow c kh kw]: a view of the zero-padded images."""
     lines = x.permute(0, 2, 3, 1)
     if any(padding):
         lines = pad(lines, (0, 0, padding[1], padding[1], padding[0], padding[0]))
@@ -125,7 +125,7 @@ def _windows(x: torch.Tensor, filter_shape: Sequence[int], stride: Steps, paddin
 
 
 def _windows_as_rows(x, filter_shape: Sequence[int], stride: Steps, padding: Steps) -> tuple[torch.Tensor, tuple[int, int, int]]:
-    """The same as a matrix, the channels of a place side by side; and how many images there are, and places in each."""
+    """Return the windows as rows of a matrix, with the channels of a position adjacent, and (images, height, width)."""
     if tuple(filter_shape[2:]) == (1, 1) and not any(padding):
         x = x if tuple(stride) == (1, 1) else x[:, :, :: stride[0], :: stride[1]]
         return _places_as_rows(x), (x.shape[0], x.shape[2], x.shape[3])
@@ -135,7 +135,7 @@ def _windows_as_rows(x, filter_shape: Sequence[int], stride: Steps, padding: Ste
 
 
 def _places_as_rows(x: torch.Tensor) -> torch.Tensor:
-    """[n c h w] as [n*h*w c]: a view, where images lie channels last."""
+    """Reshape [n c h w] to [n*h*w c]: a view if the images are channels last."""
     n, c, h, w = x.shape
     return x.reshape(n, c) if h == w == 1 else x.permute(0, 2, 3, 1).reshape(n * h * w, c)
 
@@ -146,5 +146,5 @@ def _rows_of_filters(filter: torch.Tensor) -> torch.Tensor:
 
 
 def _as_images(rows: torch.Tensor, n: int, h: int, w: int) -> torch.Tensor:
-    """Images channels last, of which each row is a place; with the usual strides where a place is an image."""
+    """Return rows as channels-last images, one row per position; with contiguous strides for images of one position."""
     return rows.view(n, -1, 1, 1) if h == w == 1 else rows.view(n, h, w, -1).permute(0, 3, 1, 2)

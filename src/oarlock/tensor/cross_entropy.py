@@ -1,4 +1,4 @@
-"""Cross entropy of a softmax with class ids, and its gradient: as few kernels of PyTorch as there are, in memory that may be there."""
+"""Softmax cross entropy with class ids and its gradient, with few PyTorch kernels and optional output memory."""
 
 from functools import lru_cache
 
@@ -8,14 +8,14 @@ from oarlock.backend.torch.private import softmax_backward, without_python
 
 __all__ = ["EACH", "count_valid", "losses", "reduced_losses", "require_classes", "write_dlogits", "write_reduced_dlogits"]
 
-EACH, MEAN, SUM = 0, 1, 2  # what `nll_loss_forward` returns, as PyTorch numbers it
+EACH, MEAN, SUM = 0, 1, 2  # reductions of `nll_loss_forward`, as numbered by PyTorch
 
 _nll_loss = without_python(torch.ops.aten.nll_loss_forward.default)
 
 
 def losses(logits, label, reduction: int, ignore_index: int):
-    """The losses one after another, or reduced to one number; of how many rows; and the softmax."""
-    if not label.is_cpu:  # elsewhere a label that is no class ends the process
+    """Return the losses as a vector or reduced, the number of counted rows, and the softmax."""
+    if not label.is_cpu:  # on a GPU, an invalid label aborts the process
         require_classes(label, logits.shape[-1], ignore_index)
     rows = log_p = torch.log_softmax(logits, -1)
     if label.dim() != 1:
@@ -29,8 +29,9 @@ def losses(logits, label, reduction: int, ignore_index: int):
 
 
 def reduced_losses(logits, label, ignore_index: int, mean: bool, count_ignored: bool):
-    """The sum of the losses, or their mean; how many rows are not ignored; and the softmax. As PyTorch's, a mean is over these alone,
-    unless it is to `count_ignored`, as losses of 0.
+    """Return the sum or the mean of the losses, the number of rows that are not ignored, and the softmax.
+
+    Like PyTorch's, the mean is over rows that are not ignored; with `count_ignored`, ignored rows count as losses of 0.
     """
     if not mean or not count_ignored:
         return losses(logits, label, MEAN if mean else SUM, ignore_index)
@@ -42,27 +43,27 @@ def reduced_losses(logits, label, ignore_index: int, mean: bool, count_ignored: 
 
 
 def count_valid(label, ignore_index: int, like: torch.Tensor) -> torch.Tensor:
-    """The number of labels that are not ignored, in the dtype of `like`."""
+    """Return the number of labels that are not ignored, in the dtype of `like`."""
     return (label != ignore_index).sum().to(like.dtype)
 
 
 def _counts_all(valid_count, label) -> bool:
-    """Whether as many rows were counted as there are labels. On a GPU, and where the dtype does not count that far, nobody asks."""
+    """Return whether all rows are counted. False on a GPU, and if the dtype cannot represent the count exactly."""
     return label.is_cpu and valid_count.item() == label.numel() < _COUNTABLE.get(valid_count.dtype, 0)
 
 
-_COUNTABLE = {torch.float32: 2**24, torch.float64: 2**53}  # a dtype holds all integers up to here
+_COUNTABLE = {torch.float32: 2**24, torch.float64: 2**53}  # all integers up to here are exact in the dtype
 
 
 def require_classes(label: torch.Tensor, classes: int, ignore_index: int) -> None:
-    """Raises ValueError where a label is neither a class nor ignored."""
+    """Raise ValueError if a label is neither a class nor ignored."""
     wrong = ((label < 0) | (label >= classes)) & (label != ignore_index)
     if wrong.any():
         raise ValueError(f"label {int(label[wrong][0])} is not one of the classes 0 to {classes - 1}")
 
 
 def write_dlogits(softmax, label, dloss, dsoftmax, ignore_index: int, out=None):
-    """In ``out``, or in fresh memory where it is None."""
+    """Return the gradient of the logits, in ``out`` or in new memory."""
     beside = None if dsoftmax is None else softmax_backward(dsoftmax, softmax, -1, softmax.dtype)
     label, dloss = label.unsqueeze(-1), dloss.unsqueeze(-1)  # [*b, 1]
     if _some_ignored(softmax, label, ignore_index):
@@ -73,7 +74,7 @@ def write_dlogits(softmax, label, dloss, dsoftmax, ignore_index: int, out=None):
 
 
 def _some_ignored(softmax, label, ignore_index: int) -> bool:
-    """Whether a row may be ignored. On a CPU, PyTorch refuses a label that is no class: looking up costs less than comparing."""
+    """Return whether a row may be ignored. On a CPU, PyTorch rejects an invalid label in a gather, which is faster than comparing."""
     if not softmax.is_cpu or 0 <= ignore_index < softmax.shape[-1]:
         return True
     try:
@@ -84,7 +85,7 @@ def _some_ignored(softmax, label, ignore_index: int) -> bool:
 
 
 def write_reduced_dlogits(softmax, label, dtotal, valid_count, ignore_index: int, mean: bool, count_ignored: bool, out=None):
-    """In ``out``, or in fresh memory where it is None."""
+    """Return the gradient of the logits of a reduced loss, in ``out`` or in new memory."""
     classes = label.unsqueeze(-1)  # [*b, 1]
     if (valid_count is None or not _counts_all(valid_count, label)) and _some_ignored(softmax, classes, ignore_index):
         each = dtotal
@@ -106,5 +107,5 @@ _HELD_ROWS = 2**14
 
 @lru_cache(maxsize=4)
 def _column(rows: int, value: float, dtype: torch.dtype) -> torch.Tensor:
-    """One number in each row, which nobody writes over: as a rule, the same in each step of a training."""
+    """Return a constant column. It is cached, as it is the same in each training step, and must not be modified."""
     return torch.full((rows, 1), value, dtype=dtype, device="cpu")

@@ -1,4 +1,4 @@
-"""Our dtypes and PyTorch's."""
+"""Conversion between Oarlock's and PyTorch's dtypes."""
 
 from collections.abc import Sequence
 
@@ -31,12 +31,12 @@ def to_torch(dtype: DType) -> torch.dtype:
 
 
 def from_torch(dtype: torch.dtype) -> DType | None:
-    """Our name for PyTorch's dtype; None for one that we do not have, such as float8_e5m2."""
+    """Return the DType of a PyTorch dtype; None if it is not supported, such as float8_e5m2."""
     return _FROM_TORCH.get(dtype)
 
 
 def from_bytes(data: bytes, shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
-    """A tensor of elements in row order, little-endian, in memory of its own, which begins where kernels read it fastest."""
+    """Create a tensor from elements in row-major order, little-endian, in new, aligned memory."""
     tensor = torch.empty(shape, dtype=dtype)
     if data:
         tensor.reshape(-1).view(torch.uint8).numpy()[:] = numpy.frombuffer(data, numpy.uint8)
@@ -44,5 +44,5 @@ def from_bytes(data: bytes, shape: Sequence[int], dtype: torch.dtype) -> torch.T
 
 
 def at_least_single(x: torch.Tensor) -> torch.Tensor:
-    """Floats in which sums of many terms, and decompositions, keep their digits: half precision as float32, others as they are."""
+    """Return half precision as float32, and other floats unchanged, for long sums and decompositions."""
     return x.float() if x.element_size() < 4 else x

@@ -1,7 +1,7 @@
-"""Paths through states, one state a step, summed over by the forward-backward algorithm (Rabiner, 1989), in log space.
+"""Sums over state paths, one state per step, by the forward-backward algorithm (Rabiner, 1989), in log space.
 
-A path's score is what its states emit and its transitions add. Its total is ``log(sum(exp(score)))`` over all paths of a sequence; the
-gradients of that are how often paths go through a state, and from one to another. Half precision is computed in float32.
+The score of a path is the sum of its emissions and transitions. The total is ``log(sum(exp(score)))`` over all paths of a sequence; its
+gradients are the expected counts of states and transitions. Half precision is computed in float32.
 """
 
 from dataclasses import dataclass
@@ -13,35 +13,35 @@ from torch.nn.functional import pad
 from oarlock.tensor.sequences import cells_of, longest_of
 
 IMPOSSIBLE = -1e30
-"""The score of what cannot be: finite, so that no gradient is NaN, and so low that nothing of it is left beside what can."""
+"""The score of an impossible state: finite, so that gradients are not NaN, and low enough to vanish next to possible ones."""
 
 __all__ = ["IMPOSSIBLE", "BandTransitions", "FullTransitions", "Lattice", "Sums", "best_path", "pad_rows", "sums_of", "tangents_of"]
 
 
 def pad_rows(x: torch.Tensor, splits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, tuple[torch.Tensor, torch.Tensor]]:
-    """Sequences as rows of one length, zeros behind them; how long each is, and where its elements stand. Raises ValueError."""
+    """Pad sequences to rows of equal length with zeros; return the rows, the lengths, and the positions of elements. Raises ValueError."""
     cells = cells_of(splits, len(x))
     padded = x.new_zeros((len(splits) - 1, longest_of(splits), *x.shape[1:]))
     return padded.index_put(cells, x), splits.diff(), cells
 
 
 class Transitions(Protocol):
-    """From which states a path comes to each, and what that adds: ``entering[s, p]`` is added to what ``into(values)[s, p]`` has."""
+    """The possible transitions between states: ``entering[s, p]`` is the score of the transition from state ``into(values)[s, p]`` to s."""
 
     entering: torch.Tensor
     leaving: torch.Tensor
 
     def into(self, values: torch.Tensor, outside: float) -> torch.Tensor:
-        """The values of the states that lead to each: [n s] -> [n s p]; ``outside`` stands for those that there are not."""
+        """Return the values of the predecessors of each state, [n s] -> [n s p]; ``outside`` fills missing ones."""
         ...
 
     def out_of(self, values: torch.Tensor, outside: float) -> torch.Tensor:
-        """The values of the states that each leads to."""
+        """Return the values of the successors of each state."""
         ...
 
 
 class FullTransitions:
-    """From any state to any, by the scores ``[k k]`` from each to each, or ``[n k k]`` where each sequence has its own."""
+    """Transitions between all states, with scores ``[k k]`` from each state to each, or ``[n k k]`` per sequence."""
 
     def __init__(self, scores: torch.Tensor):
         self.leaving = scores
@@ -54,7 +54,7 @@ class FullTransitions:
 
 
 class BandTransitions:
-    """To the state itself, to the next, and to the one after that where ``skips`` [n s] says that it may be reached so."""
+    """Transitions to the same state, to the next one, and to the one after that if ``skips`` [n s] allows it."""
 
     def __init__(self, skips: torch.Tensor, dtype: torch.dtype):
         skip = torch.where(skips, 0.0, IMPOSSIBLE).to(dtype)
@@ -71,7 +71,7 @@ class BandTransitions:
 
 @dataclass(frozen=True)
 class Lattice:
-    """Sequences of ``lengths`` [n]: what states emit [n t s], what beginning and ending in one adds [s] or [n s], and transitions."""
+    """Sequences of ``lengths`` [n] with emissions [n t s], start and end scores [s] or [n s], and transitions."""
 
     emissions: torch.Tensor
     lengths: torch.Tensor
@@ -84,12 +84,12 @@ class Lattice:
         return self.emissions.shape[1]
 
     def lasts(self, step: int) -> torch.Tensor:
-        """Which sequences have this step, [n 1]."""
+        """Return which sequences have this step, [n 1]."""
         return (self.lengths > step).unsqueeze(-1)
 
 
 class Sums(NamedTuple):
-    """The total of each sequence [n], 0 of an empty one; shares of paths in each state [n t s], and those from one to another [n s p]."""
+    """The total of each sequence [n], 0 if it is empty; expected counts of states [n t s] and of transitions [n s p]."""
 
     total: torch.Tensor
     occupancy: torch.Tensor
@@ -97,7 +97,7 @@ class Sums(NamedTuple):
 
 
 def _forward(lattice: Lattice) -> tuple[list[torch.Tensor], torch.Tensor]:
-    """The totals of paths up to each state at each step, [n s], and those of whole paths [n], of sequences that are not empty."""
+    """Return the forward scores of each step, [n s], and the totals [n], for nonempty sequences."""
     alphas = [lattice.start + lattice.emissions[:, 0]]
     transitions = lattice.transitions
     for step in range(1, lattice.steps):
@@ -107,12 +107,12 @@ def _forward(lattice: Lattice) -> tuple[list[torch.Tensor], torch.Tensor]:
 
 
 def _norm(total: torch.Tensor) -> torch.Tensor:
-    """The totals, infinite where no path is possible, so that no share is: [n 1]."""
+    """Return the totals, infinite if no path is possible, so that all shares become 0: [n 1]."""
     return torch.where(total <= IMPOSSIBLE / 2, torch.inf, total).unsqueeze(-1)
 
 
 def sums_of(lattice: Lattice) -> Sums:
-    """The totals, and both kinds of shares."""
+    """Return the totals, and the expected counts of states and transitions."""
     count, _, states = lattice.emissions.shape
     if lattice.steps == 0:
         width = lattice.transitions.leaving.shape[-1]
@@ -137,9 +137,9 @@ def sums_of(lattice: Lattice) -> Sums:
 
 
 def tangents_of(lattice: Lattice, emissions: torch.Tensor, scores: Transitions | None) -> tuple[torch.Tensor, torch.Tensor]:
-    """How occupancy and pairs change as what is emitted moves along ``emissions`` [n t s], and transitions along ``scores``.
+    """Return the changes of occupancy and pairs when emissions change along ``emissions`` [n t s] and transitions along ``scores``.
 
-    The matrix of second derivatives of the total, which is symmetric, times that direction.
+    This is the Hessian of the total, which is symmetric, times the direction.
     """
     count, _, states = lattice.emissions.shape
     width = lattice.transitions.leaving.shape[-1]
@@ -171,12 +171,12 @@ def tangents_of(lattice: Lattice, emissions: torch.Tensor, scores: Transitions |
 
 
 def _weights(scores: torch.Tensor) -> torch.Tensor:
-    """The softmax along the last axis; zeros where nothing is possible."""
+    """Return the softmax along the last axis; zeros if nothing is possible."""
     return torch.softmax(scores, -1).nan_to_num(0.0)
 
 
 def best_path(lattice: Lattice) -> tuple[torch.Tensor, torch.Tensor]:
-    """The states of the best path of each sequence, int64[n t], the first of equal ones, and its score [n] (Viterbi, 1967)."""
+    """Return the states of the best path of each sequence, int64[n t], the first one on ties, and its score [n] (Viterbi, 1967)."""
     count = len(lattice.lengths)
     if lattice.steps == 0:
         return lattice.lengths.new_zeros((count, 0)), lattice.emissions.new_zeros(count)

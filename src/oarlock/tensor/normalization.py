@@ -1,4 +1,4 @@
-"""Normalization of a batch by channel; the gradients of that, and of one of rows; and a number for each channel, or a sum over each."""
+"""Batch normalization by channel, and the gradients of batch and layer normalization."""
 
 from collections.abc import Sequence
 
@@ -14,20 +14,20 @@ _layer_norm_backward = torch.ops.aten.native_layer_norm_backward.default
 
 
 def by_channel(values: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    """A number per channel, in a shape that broadcasts to x."""
+    """Reshape one number per channel to broadcast with ``x``."""
     return values.reshape(-1, *(1 for _ in x.shape[2:]))
 
 
 def sum_by_channel(x: torch.Tensor) -> torch.Tensor:
-    """The sum of each channel."""
+    """Sum over all axes except the channels."""
     return x.sum([axis for axis in range(x.ndim) if axis != 1])
 
 
 def by_statistics(x: torch.Tensor, scale: torch.Tensor | None, bias: torch.Tensor | None, mean, variance, epsilon: float) -> torch.Tensor:
-    """``x`` less a mean, over the root of a variance, in each channel: of images, the bits that PyTorch's module gives in evaluation.
+    """Normalize ``x`` by the given mean and variance of each channel; images as PyTorch's module does in evaluation, bit for bit.
 
-    PyTorch's kernel multiplies ``x`` before it takes the mean away. Columns of a table may lie far from 0 beside their spread, and what
-    is left of them there is exact here.
+    PyTorch's kernel multiplies ``x`` before it subtracts the mean. The columns of a table may be far from 0 relative to their deviation, so
+    for them the difference is computed first, which is exact.
     """
     if x.ndim > 2 and x.numel():
         return _batch_norm(x, scale, bias, mean, variance, False, 0.0, epsilon)[0]
@@ -39,13 +39,13 @@ def by_statistics(x: torch.Tensor, scale: torch.Tensor | None, bias: torch.Tenso
 def normalize_batch(
     x: torch.Tensor, scale: torch.Tensor | None, bias: torch.Tensor | None, running: Sequence[torch.Tensor], momentum: float, epsilon: float
 ) -> Sequence[torch.Tensor]:
-    """``x`` with the mean 0 and the variance 1 in each channel, its mean and ``rstd``, and the next running mean and variance.
+    """Normalize each channel of ``x`` to mean 0 and variance 1; return that, the mean, ``rstd``, and the next running mean and variance.
 
-    PyTorch's kernel adds up channels that stand side by side one place after another, which costs a digit of the variance where there are
-    thousands; its sums do not. Elsewhere its kernel is as exact, and faster.
+    For channels-last images, PyTorch's kernel adds positions sequentially, which costs a digit of the variance if there are thousands, so
+    sums are used instead. In other formats, its kernel is as accurate, and faster.
     """
     running_mean, running_variance = running
-    if not is_channels_last(x) or x.element_size() < 4:  # in half precision, sums would be more than there is a number for
+    if not is_channels_last(x) or x.element_size() < 4:  # in half precision, the sums would overflow
         next_mean, next_variance = running_mean.clone(), running_variance.clone()
         return *torch.native_batch_norm(x, scale, bias, next_mean, next_variance, True, momentum, epsilon), next_mean, next_variance
     count = x.numel() // x.shape[1]
@@ -62,13 +62,13 @@ def normalize_batch(
 def batch_gradients(
     x, mean, rstd, uses_batch_statistics: torch.Tensor, dy, scale, wanted: Sequence[bool] = (True, True, True)
 ) -> Sequence[torch.Tensor | None]:
-    """The gradients of ``x``, scale and bias, as far as they are `wanted`; statistics of the batch depend on ``x``.
+    """Return the gradients of ``x``, scale and bias that are `wanted`. Batch statistics depend on ``x``.
 
-    No elements have no statistics, and PyTorch's kernel divides by their number.
+    Empty batches are handled separately, as PyTorch's kernel divides by the number of elements.
     """
     if x.numel() and bool(uses_batch_statistics):
         if scale is None and not wanted[0]:
-            scale = x.new_empty(x.shape[1])  # of which only the shape is read
+            scale = x.new_empty(x.shape[1])  # only its shape is read
         return _batch_norm_backward(in_format_of(dy, x), x, scale, None, None, mean, rstd, True, 0.0, list(wanted))
     dx = dy * by_channel(rstd if scale is None else rstd * scale, x) if wanted[0] else None
     dscale = sum_by_channel(dy * (x - by_channel(mean, x))) * rstd if wanted[1] else None
@@ -76,11 +76,11 @@ def batch_gradients(
 
 
 def row_gradients(dy, x, mean, rstd, scale, wanted: Sequence[bool]) -> Sequence[torch.Tensor]:
-    """The gradients of ``x``, scale and bias, as far as they are `wanted`, of a normalization along the last axis.
+    """Return the gradients of ``x``, scale and bias that are `wanted`, for a normalization along the last axis.
 
-    PyTorch's kernel takes the statistics to lie in memory without gaps; of a bias it reads the shape, which is the scale's, and a list of
-    sizes costs less to hand to it than a part of a shape.
+    PyTorch's kernel requires statistics without gaps in memory. It only reads the shape of the bias, so the scale is passed; a list of
+    sizes is faster to pass than a slice of a shape.
     """
-    if scale is None and wanted[1]:  # whose shape is read, and for the gradient of ``x`` what it is
+    if scale is None and wanted[1]:  # for the gradient of the scale, only its shape is read; for that of ``x``, its values
         scale = x.new_ones(x.size(-1)) if wanted[0] else x.new_empty(x.size(-1))
     return _layer_norm_backward(dy, x, [x.size(-1)], mean.contiguous(), rstd.contiguous(), scale, scale, wanted)

@@ -1,7 +1,7 @@
-"""Steps of optimizers in place, by PyTorch's fused kernels, for one tensor or many.
+"""In-place optimizer steps by PyTorch's fused kernels, for one or many tensors.
 
-They change tensors in place and read memory from end to end, whatever the strides say. So what they need is made free of gaps. A
-parameter of images takes the format in which its gradient is computed, and so the kernels that read both stop copying after one step.
+The fused kernels process memory from end to end and ignore strides, so their inputs must have no gaps. A parameter of images adopts the
+memory format of its gradient, so that the kernels that read both do not copy after the first step.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,15 +19,15 @@ _LARGEST = {dtype: torch.finfo(dtype).max for dtype in (torch.float16, torch.bfl
 
 
 def require_rate(learning_rate: torch.Tensor, dtype: torch.dtype) -> None:
-    """Raise ValueError for a rate that is no number of `dtype`. A GPU is not asked: there it stays a tensor, and makes nothing fail."""
+    """Raise ValueError if the learning rate is not finite in `dtype`. On a GPU it is not checked, to avoid waiting for the device."""
     if learning_rate.is_cpu and not abs(learning_rate.item()) <= _LARGEST[dtype]:
-        raise ValueError(f"the rate is {learning_rate.item()}, which is no finite number of {str(dtype).removeprefix('torch.')}")
+        raise ValueError(f"the learning rate {learning_rate.item()} is not a finite {str(dtype).removeprefix('torch.')}")
 
 
 def _run_in_place(fused: Callable[..., object], grads: Tensors, *changed: Tensors, alone: bool) -> None:
-    """Call ``fused(grads, *changed)`` on tensors that lie alike; what it does to `changed` is done to them.
+    """Call ``fused(grads, *changed)`` on tensors of equal memory format, and apply the changes to `changed`.
 
-    A filter, and what stands beside it, takes the format of its gradient: once and for all, in its own memory, where it is `alone` there.
+    If a parameter and its state are `alone` in their memory, they are permanently moved to the format of the gradient.
     """
     grads = [dense(grad) for grad in grads]
     laid = [
@@ -45,13 +45,13 @@ def _run_in_place(fused: Callable[..., object], grads: Tensors, *changed: Tensor
 
 
 def _laid_beside(grad: torch.Tensor, tensor: torch.Tensor, *, alone: bool) -> torch.Tensor:
-    """``tensor`` in the format of ``grad``; a copy where its elements cannot be moved within its memory."""
+    """Return ``tensor`` in the format of ``grad``; a copy if its elements cannot be moved within its memory."""
     tensor = dense(tensor)
     return in_format_of(lay_as(tensor, grad) if alone else tensor, grad)
 
 
 def _for_fused(learning_rate: torch.Tensor, params: Tensors) -> float | torch.Tensor:
-    """The rate as the fused kernels take it. Those of a GPU read a tensor as float32, which is too coarse for parameters of float64."""
+    """Return the learning rate as the fused kernels take it. On a GPU they read tensors as float32, too coarse for float64 parameters."""
     return learning_rate.item() if learning_rate.is_cpu or params[0].dtype is torch.float64 else learning_rate.to(torch.float32)
 
 
@@ -72,7 +72,7 @@ def update_by_momentum(
             grads,
             velocities,
             lr=_for_fused(learning_rate, params),
-            momentum=mu or 1.0,  # at 0 PyTorch keeps no velocity; in a first step it takes the gradient for it, which is what we mean
+            momentum=mu or 1.0,  # with 0, PyTorch keeps no velocity; in a first step it sets the velocity to the gradient, as required here
             is_first_step=mu == 0.0,
             nesterov=nesterov and mu != 0.0,
             dampening=0.0,

@@ -1,4 +1,4 @@
-"""Places of images, by their numbers: an index that anyone may have given is looked at before a kernel trusts it."""
+"""Checks of indices that number the positions of an image."""
 
 from collections.abc import Sequence
 
@@ -10,8 +10,9 @@ _LARGE = {1: "a signal", 2: "an image", 3: "a volume"}
 
 
 def require_places(index: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
-    """``index``, of which each is a place of an image of these sizes. Raises ValueError. A GPU is not asked, which is
-    to wait for it: places far out count as the nearest there.
+    """Return ``index`` after checking that it is in range for an image of these sizes. Raises ValueError.
+
+    On a GPU, indices are clamped instead, to avoid waiting for the device.
     """
     count = torch.Size(sizes).numel()
     if not index.is_cpu:
@@ -20,6 +21,6 @@ def require_places(index: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
         low, high = (int(end) for end in torch.aminmax(index))
         if low < 0 or high >= count:
             size = " x ".join(map(str, sizes))
-            what = _LARGE.get(len(sizes), "what lies there")
-            raise ValueError(f"index {low if low < 0 else high} is none of the {size} places of {what}, numbered from 0")
+            what = _LARGE.get(len(sizes), "an array")
+            raise ValueError(f"index {low if low < 0 else high} is out of range for {what} of {size} positions, numbered from 0")
     return index

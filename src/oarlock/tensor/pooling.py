@@ -1,4 +1,4 @@
-"""Pooling to a size that is given: which elements of an axis each window has."""
+"""Adaptive pooling: window weights, and the gradient of the mean."""
 
 import torch
 
@@ -6,7 +6,7 @@ __all__ = ["adaptive_average_backward"]
 
 
 def _shares(length: int, count: int, like: torch.Tensor) -> torch.Tensor:
-    """How much of each of `length` elements each of `count` windows takes: [count length]. Windows may overlap."""
+    """Return the weight of each of `length` elements in each of `count` windows, which may overlap: [count length]."""
     at, number = torch.arange(length, device=like.device), torch.arange(count, device=like.device)[:, None]
     first, end = number * length // count, -((number + 1) * -length // count)
     inside = (first <= at) & (at < end)
@@ -14,7 +14,7 @@ def _shares(length: int, count: int, like: torch.Tensor) -> torch.Tensor:
 
 
 def adaptive_average_backward(dy: torch.Tensor, x_shape) -> torch.Tensor:
-    """The gradient of the means of windows, as many along each of the last axes as ``dy`` has: one product of matrices for each axis."""
+    """Return the gradient of the mean over windows, whose number along each axis is the size of ``dy``: one matrix product per axis."""
     dx = dy
     for axis in range(2, dy.ndim):
         if dy.shape[axis] == 1:

@@ -1,4 +1,4 @@
-"""Floats as integers of 8 bits with scales."""
+"""Floats as 8-bit integers with scales."""
 
 import torch
 
@@ -8,21 +8,21 @@ __all__ = ["least_scale", "quantized", "rounded"]
 
 
 def least_scale(dtype: torch.dtype) -> float:
-    """The least number that a scale may be: the least normal one, of float16 the least of all, for its normal ones are large."""
+    """Return the minimum scale: the smallest normal number; for float16 the smallest subnormal, as its normal ones are large."""
     information = torch.finfo(dtype)
     return information.tiny * information.eps if dtype is torch.float16 else information.tiny
 
 
 def rounded(values: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-    """``values / scale`` as int8. Quotients in half precision would be rounded to 128, which int8 does not hold."""
+    """Return ``values / scale`` as int8. Quotients in half precision are clipped, as they could round to 128."""
     quotients = torch.div(at_least_single(values), at_least_single(scale)).round_()
     return (quotients if values.dtype.itemsize > 2 else quotients.clamp_(-127.0, 127.0)).to(torch.int8)
 
 
 def quantized(values: torch.Tensor, axis: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """int8 of the shape of `values`, and a scale for each index along `axis`: ``values = int8 * scale``, rounded to the nearest.
+    """Quantize to int8, with a scale for each index along `axis`: ``values = int8 * scale``, rounded to nearest.
 
-    A scale is the largest absolute value over 127, at least `least_scale`.
+    A scale is the largest absolute value divided by 127, and at least `least_scale`.
     """
     others = [other for other in range(values.dim()) if other != axis % values.dim()]
     scale = (torch.amax(torch.abs(values), others) / 127.0).clamp_min_(least_scale(values.dtype))

@@ -1,4 +1,4 @@
-"""Images in another size: how many pixels there are then, and the transpose of what makes them."""
+"""Resizing of images: output sizes, interpolation, and its transpose."""
 
 import math
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ _LINEAR = {1: "linear", 2: "bilinear", 3: "trilinear"}
 
 
 def scaled_size(length: Size, scale: float) -> Size:
-    """``floor(length * scale)``. Raises ShapeError where a symbol is scaled by what is neither a whole number nor a half of halves."""
+    """Return ``floor(length * scale)``. Raises ShapeError if a symbol is scaled by neither an integer nor an inverse power of 2."""
     if not 0 < scale < 2**31:
-        raise ShapeError(f"scale {scale} is no positive number")
+        raise ShapeError(f"scale {scale} is not a positive number")
     if isinstance(length, int):
         return math.floor(float(length) * scale)
     part = 1 / scale
@@ -26,11 +26,11 @@ def scaled_size(length: Size, scale: float) -> Size:
         return multiply(length, int(scale))
     if part.is_integer() and math.log2(part).is_integer():
         return floor_divide(length, int(part))
-    raise ShapeError(f"nothing tells how many pixels {length} times {scale} are: say the size")
+    raise ShapeError(f"the size {length} times {scale} is unknown: pass the size instead of the scale")
 
 
 def resized(x: torch.Tensor, size: Sequence[int] | None, scale: Sequence[float] | None, mode: str, align_corners: bool) -> torch.Tensor:
-    """PyTorch's `interpolate`, by our names of its modes."""
+    """Call PyTorch's `interpolate` with Oarlock's mode names."""
     axes = x.ndim - 2
     how = _LINEAR[axes] if mode == "linear" else "bicubic" if mode == "cubic" else mode
     corners = align_corners if mode in ("linear", "cubic") else None
@@ -39,7 +39,7 @@ def resized(x: torch.Tensor, size: Sequence[int] | None, scale: Sequence[float] 
 
 
 def resized_backward(dy: torch.Tensor, shape: Sequence[int], scale: Sequence[float] | None, mode: str, align_corners: bool) -> torch.Tensor:
-    """The transpose of `resized`, for images of a `shape`: by PyTorch's kernels where they have a public name, else axis by axis."""
+    """Return the transpose of `resized` for images of a `shape`: by PyTorch's public kernels if there is one, otherwise axis by axis."""
     if not dy.numel():
         return dy.new_zeros(shape)
     axes = len(shape) - 2
@@ -52,7 +52,7 @@ def resized_backward(dy: torch.Tensor, shape: Sequence[int], scale: Sequence[flo
     dx = dy
     for axis in range(2, len(shape)):
         factor = None if scale is None else [scale[axis - 2]]
-        each = torch.eye(shape[axis], dtype=dy.dtype, device=dy.device)[None]  # what becomes of each element alone
+        each = torch.eye(shape[axis], dtype=dy.dtype, device=dy.device)[None]  # unit vectors
         shares = resized(each, None if scale is not None else size[axis - 2 : axis - 1], factor, mode, align_corners)[0]
         dx = torch.movedim(torch.movedim(dx, axis, -1) @ shares.T, -1, axis)
     return dx.contiguous()

@@ -1,6 +1,6 @@
-"""Rows of tensors: taken and added by number, and multiplied by one matrix, however many dimensions they stand in.
+"""Rows of tensors: gather, scatter-add, and products with a matrix.
 
-Each function writes into `out`, or into fresh memory where that is None.
+Functions with `out` write into it, or into new memory if it is None.
 """
 
 import torch
@@ -12,7 +12,7 @@ __all__ = ["add_along", "add_rows", "as_rows", "onto_rows", "require_rows", "row
 
 
 def take_rows(x, rows, out=None):
-    """Rows by number, in ``out`` or in fresh memory."""
+    """Gather rows by number."""
     if not _checks_rows(x):
         _require_rows(rows, x.shape[0], "x")
     try:
@@ -23,7 +23,7 @@ def take_rows(x, rows, out=None):
 
 
 def add_rows(values, rows, shape, out=None):
-    """Zeros with ``values`` added to rows by number, in ``out`` or in fresh memory."""
+    """Add ``values`` to rows of zeros by number."""
     y = values.new_zeros(shape) if out is None else out.zero_()
     if rows.dim() != 1:
         rows, values = rows.flatten(), values.reshape(rows.numel(), *y.shape[1:])
@@ -37,14 +37,14 @@ def add_rows(values, rows, shape, out=None):
 
 
 def take_along(x, rows, axis: int):
-    """The same along an axis."""
+    """Gather rows by number along an axis."""
     _require_rows(rows, x.shape[axis], "x")
     axis %= x.dim()
     return torch.index_select(x, axis, rows.flatten()).view((*x.shape[:axis], *rows.shape, *x.shape[axis + 1 :]))
 
 
 def add_along(values, rows, shape, axis: int):
-    """Zeros with ``values`` added by number along an axis."""
+    """Add ``values`` to rows of zeros by number along an axis."""
     _require_rows(rows, shape[axis], "like")
     axis %= len(shape)
     values = values.reshape(*shape[:axis], rows.numel(), *shape[axis + 1 :])
@@ -52,28 +52,28 @@ def add_along(values, rows, shape, axis: int):
 
 
 def _checks_rows(x: torch.Tensor) -> bool:
-    """Whether PyTorch refuses numbers that are no rows of ``x``, which costs less than looking at them first."""
+    """Return whether PyTorch checks row numbers itself, which is faster than checking them first."""
     return x.is_cpu and x.numel() > 0
 
 
 def require_rows(rows: torch.Tensor, param: torch.Tensor) -> None:
-    """Raises ValueError where a number is no row of ``param``."""
+    """Raise ValueError if a number is not a row of ``param``."""
     _require_rows(rows, param.shape[0], "param")
 
 
 def _require_rows(numbers: torch.Tensor, count: int, owner: str) -> None:
-    """Raises ValueError where a number is none of `count` rows."""
+    """Raise ValueError if a number is not one of `count` rows."""
     wrong = (numbers < 0) | (numbers >= count)
     if wrong.any():
         asked = int(numbers[wrong][0])
-        raise ValueError(f"row {asked} is asked for, where {owner} has {count} row{'' if count == 1 else 's'}, numbered from 0")
+        raise ValueError(f"row {asked} is out of range: {owner} has {count} row{'' if count == 1 else 's'}, numbered from 0")
 
 
-# Times a matrix
+# Products with a matrix
 
 
 def rows_times(x, w, bias=None, out=None):
-    """Rows in more than two dimensions times a matrix; written as one matrix into ``out``, where they lie at equal distances."""
+    """Multiply rows in any number of dimensions by a matrix. ``out`` is written as one matrix if its rows are equally spaced."""
     if out is None:
         return torch.matmul(x, w) if bias is None else torch.addmm(bias, as_rows(x), w).view(*x.shape[:-1], w.shape[-1])
     rows, out_rows = _matrix_of(x), _matrix_of(out)
@@ -84,7 +84,7 @@ def rows_times(x, w, bias=None, out=None):
 
 
 def _matrix_of(x: torch.Tensor) -> torch.Tensor | None:
-    """The memory of ``x`` as one matrix; None where its rows do not lie at equal distances."""
+    """Return ``x`` viewed as one matrix; None if its rows are not equally spaced in memory."""
     try:
         return x.view(x.shape[:-1].numel(), x.shape[-1])
     except RuntimeError:
@@ -92,13 +92,13 @@ def _matrix_of(x: torch.Tensor) -> torch.Tensor | None:
 
 
 def as_rows(x: torch.Tensor) -> torch.Tensor:
-    """``x`` as one matrix, so that a product with another is one."""
+    """Return ``x`` as one matrix, so that a product with another one is a single call."""
     dimensions = x.dim()
     return x if dimensions == 2 else x.flatten(0, -2) if dimensions > 2 else x.unsqueeze(0)
 
 
 def onto_rows(base: torch.Tensor, x: torch.Tensor, w: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
-    """Such rows times a matrix, added to ``base``."""
+    """Multiply rows by a matrix and add ``base``."""
     if out is None:
         return torch.addmm(as_rows(base), as_rows(x), w).view_as(base)
     torch.addmm(as_rows(base), as_rows(x), w, out=as_rows(out))

@@ -1,4 +1,4 @@
-"""The gradients of running products, ``y[k] = x[0] ... x[k]`` along an axis, without a division: an element may be 0."""
+"""The gradients of cumulative products, ``y[k] = x[0] ... x[k]`` along an axis, without division, as elements may be 0."""
 
 import torch
 
@@ -6,7 +6,7 @@ __all__ = ["product_slopes", "product_tangent", "slopes_tangent"]
 
 
 class _Steps:
-    """Inputs and outputs of running products, as steps from the first on, whichever end that is; `exclusive` ones give a step later."""
+    """Converts tensors to lists of steps in order, and back; exclusive products are shifted by one step."""
 
     def __init__(self, axis: int, exclusive: bool, reverse: bool):
         self.axis = axis
@@ -14,27 +14,27 @@ class _Steps:
         self.reverse = reverse
 
     def read(self, x: torch.Tensor) -> list[torch.Tensor]:
-        """The steps of what lies as the elements do."""
+        """Return the steps of a tensor indexed like the elements."""
         steps = list(x.unbind(self.axis))
         return steps[::-1] if self.reverse else steps
 
     def read_given(self, y: torch.Tensor) -> list[torch.Tensor]:
-        """The steps of what lies as the products do, each beside the last element of its product."""
+        """Return the steps of a tensor indexed like the products, each aligned with the last element of its product."""
         steps = self.read(y)
         return [*steps[1:], torch.zeros_like(steps[0])] if self.exclusive and steps else steps
 
     def write(self, steps: list[torch.Tensor], like: torch.Tensor) -> torch.Tensor:
-        """The tensor of such steps that lies as the elements do."""
+        """Return the tensor, indexed like the elements, of a list of steps."""
         return torch.stack(steps[::-1] if self.reverse else steps, self.axis) if steps else torch.empty_like(like)
 
     def write_given(self, steps: list[torch.Tensor], first: float, like: torch.Tensor) -> torch.Tensor:
-        """The tensor of such steps that lies as the products do; the `first` of exclusive ones is of no element."""
+        """Return the tensor, indexed like the products, of a list of steps. `first` is the empty product of exclusive ones."""
         later = [torch.full_like(steps[0], first), *steps[:-1]] if self.exclusive and steps else steps
         return self.write(later, like)
 
 
 def _before(x: list[torch.Tensor]) -> list[torch.Tensor]:
-    """The product of all before each step."""
+    """Return the product of all elements before each step."""
     found = [torch.ones_like(step) for step in x[:1]]
     for step in x[:-1]:
         found.append(found[-1] * step)
@@ -42,7 +42,7 @@ def _before(x: list[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def _behind(x: list[torch.Tensor], dy: list[torch.Tensor]) -> list[torch.Tensor]:
-    """The gradient of the product before each step's element: ``s[j] = dy[j] + x[j + 1] s[j + 1]``, from the last on."""
+    """Return the gradient of the product of earlier elements for each step: ``s[j] = dy[j] + x[j + 1] s[j + 1]``, computed backwards."""
     found = list(dy[-1:])
     for factor, step in zip(x[:0:-1], dy[-2::-1], strict=True):
         found.append(step + factor * found[-1])
@@ -50,7 +50,7 @@ def _behind(x: list[torch.Tensor], dy: list[torch.Tensor]) -> list[torch.Tensor]
 
 
 def _change(x: list[torch.Tensor], dx: list[torch.Tensor], before: list[torch.Tensor]) -> list[torch.Tensor]:
-    """How the products up to each step change where the elements change by `dx`."""
+    """Return the change of the products up to each step when the elements change by `dx`."""
     found: list[torch.Tensor] = []
     for step, change, product in zip(x, dx, before, strict=True):
         found.append(product * change + (found[-1] * step if found else 0.0))
@@ -58,7 +58,7 @@ def _change(x: list[torch.Tensor], dx: list[torch.Tensor], before: list[torch.Te
 
 
 def product_slopes(x, dy, axis: int, exclusive: bool, reverse: bool):
-    """The gradient of the running product: ``dx[j] = (x[0] ... x[j - 1]) s[j]``."""
+    """Return the gradient of the cumulative product: ``dx[j] = (x[0] ... x[j - 1]) s[j]``."""
     steps = _Steps(axis, exclusive, reverse)
     elements = steps.read(x)
     pairs = zip(_before(elements), _behind(elements, steps.read_given(dy)), strict=True)
@@ -66,14 +66,14 @@ def product_slopes(x, dy, axis: int, exclusive: bool, reverse: bool):
 
 
 def product_tangent(x, change, axis: int, exclusive: bool, reverse: bool):
-    """How the running product changes where x changes: the transpose of the map from `dy` to its gradient."""
+    """Return the change of the cumulative product when x changes: the transpose of the map from `dy` to its gradient."""
     steps = _Steps(axis, exclusive, reverse)
     elements = steps.read(x)
     return steps.write_given(_change(elements, steps.read(change), _before(elements)), 0.0, x)
 
 
 def slopes_tangent(x, dy, change, axis: int, exclusive: bool, reverse: bool):
-    """How the gradient changes where x changes, which is the gradient of the gradient: a second derivative is symmetric."""
+    """Return the change of the gradient when x changes, which equals its gradient, as second derivatives are symmetric."""
     steps = _Steps(axis, exclusive, reverse)
     elements, changes = steps.read(x), steps.read(change)
     before, behind = _before(elements), _behind(elements, steps.read_given(dy))

@@ -1,4 +1,4 @@
-"""The gradient of sampled images at their places, along a direction: its own gradients, of products of weights along the axes."""
+"""Second-order gradients of grid sampling: gradients of the grid's gradient along a direction."""
 
 from itertools import product
 from typing import NamedTuple
@@ -7,11 +7,11 @@ import torch
 
 __all__ = ["sampling_changes"]
 
-_A = -0.75  # of the cubic weights, as PyTorch has it
+_A = -0.75  # the constant of PyTorch's cubic weights
 
 
 class _Axis(NamedTuple):
-    """Along one axis: the pixels that a place is made of, [taps], their weights with two derivatives, and how fast a place moves."""
+    """Sampling along one axis: the pixels of each position, [taps], their weights with two derivatives, and the slope of the coordinate."""
 
     pixels: list[torch.Tensor]
     weights: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
@@ -19,8 +19,9 @@ class _Axis(NamedTuple):
 
 
 def sampling_changes(x, grid, dy, direction, *, mode: str, padding_mode: str, align_corners: bool) -> tuple[torch.Tensor, ...]:
-    """With ``D`` for the gradient of the sum of ``dy`` times the samples with respect to the grid: the gradients of the sum of ``D`` times
-    the direction, with respect to x [n c ...s], grid [n ...t axes] and dy [n c ...t]. No place is NaN.
+    """Return the gradients of the sum of ``D`` times the direction, with respect to x [n c ...s], grid [n ...t axes] and dy [n c ...t].
+
+    ``D`` is the gradient of the sum of ``dy`` times the samples with respect to the grid. Grid positions must not be NaN.
     """
     n, c, *sizes = x.shape
     axes, shape = len(sizes), grid.shape
@@ -53,7 +54,7 @@ def sampling_changes(x, grid, dy, direction, *, mode: str, padding_mode: str, al
 
 
 def _product(factors: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]], derived: tuple[int, ...]) -> torch.Tensor:
-    """The weight of a pixel, of each axis the factor that is derived as often as the axis is among `derived`."""
+    """Return the product of the weights of a pixel over all axes; `derived` lists the axes to differentiate, once per derivative."""
     result = factors[0][derived.count(0)]
     for axis in range(1, len(factors)):
         result = result * factors[axis][derived.count(axis)]
@@ -85,17 +86,17 @@ def _axis(place: torch.Tensor, size: int, mode: str, padding_mode: str, align_co
 
 
 def _inner(z: torch.Tensor, sign: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The cubic weight at a distance up to 1, and its derivatives by a place that moves with that sign."""
+    """Return the cubic weight at a distance up to 1 and its derivatives; `sign` is the derivative of the distance."""
     return ((_A + 2) * z - (_A + 3)) * z * z + 1, sign * (3 * (_A + 2) * z - 2 * (_A + 3)) * z, 6 * (_A + 2) * z - 2 * (_A + 3)
 
 
 def _outer(z: torch.Tensor, sign: float) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The same at a distance from 1 to 2."""
+    """Return the cubic weight at a distance from 1 to 2 and its derivatives; `sign` is the derivative of the distance."""
     return ((_A * z - 5 * _A) * z + 8 * _A) * z - 4 * _A, sign * ((3 * _A * z - 10 * _A) * z + 8 * _A), 6 * _A * z - 10 * _A
 
 
 def _reflected(at: torch.Tensor, size: int, align_corners: bool) -> tuple[torch.Tensor, torch.Tensor]:
-    """Places mirrored into the image, by its outer pixels or by their edges, and whether they move forwards, 1, or backwards, -1."""
+    """Reflect positions into the image, at its outer pixels or their edges; return them and the sign of their slope."""
     low, span = (0.0, size - 1.0) if align_corners else (-0.5, float(size))
     if span == 0:
         return torch.zeros_like(at), torch.zeros_like(at)

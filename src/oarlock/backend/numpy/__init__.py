@@ -1,1 +1,1 @@
-"""NumPy, as a second backend: slow, plain, and another opinion about what operators compute."""
+"""The NumPy backend: slow and simple, an independent check of the PyTorch kernels."""

@@ -1,4 +1,4 @@
-"""Arithmetic, comparisons, logic and activations, element by element; softmax along an axis."""
+"""Elementwise arithmetic, comparisons, logic and activations; softmax along an axis."""
 
 import math
 
@@ -65,7 +65,7 @@ _FUNCTIONS = {
     "trunc": np.trunc,
     "where": np.where,
 }
-"""Functions of NumPy that are a kernel as they are, by the operators of ours."""
+"""NumPy functions that are kernels without changes, by operator name."""
 
 KERNELS |= {(standard, name): function for name, function in _FUNCTIONS.items()}
 

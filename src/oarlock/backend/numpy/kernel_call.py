@@ -1,4 +1,4 @@
-"""Calling an operator's NumPy kernel on tensors at the processor. They share their memory with the arrays."""
+"""Call an operator's NumPy kernel on CPU tensors, which share memory with the arrays."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,13 +12,13 @@ from oarlock.registry.declaration import Operator
 
 __all__ = ["call", "has_kernel"]
 
-_FAMILIES = elementwise, products, reduction, manipulation, training  # which declare their kernels when they are imported
+_FAMILIES = elementwise, products, reduction, manipulation, training  # imported to register their kernels
 
 
 def has_kernel(operator: Operator) -> bool:
-    """Whether NumPy computes an operator, for which a kernel is declared.
+    """Return whether NumPy computes an operator: it has a kernel, or it owns blocks.
 
-    Operators with blocks run what is in their blocks, whatever computes that.
+    Operators with blocks run the ops of their blocks, with any backend.
     """
     return (operator.catalogue, operator.type) in KERNELS or bool(operator.block_attributes)
 
@@ -26,7 +26,7 @@ def has_kernel(operator: Operator) -> bool:
 def call(operator: Operator, given: Mapping[str, Sequence[Any]], attributes: Mapping[str, object], context: object) -> dict[str, list[Any]]:
     """Compute the results of `Operator.call` with NumPy.
 
-    An operator with blocks is computed by its own kernel, and so are stacks of uneven tensors.
+    Operators with blocks, and calls with uneven stacks, use the operator's own kernel.
     """
     if operator.block_attributes or any(isinstance(value, list) for values in given.values() for value in values):
         return operator.call(given, attributes, context)
@@ -37,5 +37,5 @@ def call(operator: Operator, given: Mapping[str, Sequence[Any]], attributes: Map
 
 
 def _tensor(value: Any) -> torch.Tensor:
-    """A tensor of an array, or of a number of NumPy's; in memory of its own, where it may be written over."""
+    """Return a copy of an array or NumPy number as a tensor, so that it can be modified."""
     return torch.from_numpy(np.array(value))

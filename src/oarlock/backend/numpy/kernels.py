@@ -1,4 +1,4 @@
-"""The kernels by the operators that they compute."""
+"""The registry of NumPy kernels, by operator."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,24 +11,24 @@ __all__ = ["KERNELS", "kernel", "kernel_of"]
 Kernel = Callable[..., Any]
 
 KERNELS: dict[tuple[Catalogue, str], Kernel] = {}
-"""By the operator's catalogue and name. A kernel takes and returns arrays as the operator's own takes and returns tensors, and changes none
-of its inputs."""
+"""By the operator's catalogue and name. A kernel takes and returns arrays where the operator's kernel takes and returns tensors, and does
+not modify its inputs."""
 
 
 def kernel(function: Kernel) -> Kernel:
-    """Declare the kernel of the operator of ours that has the name of the function. It may be imported later, or never."""
+    """Register the kernel of the standard operator with the function's name. The operator may be imported later, or never."""
     KERNELS[standard, function.__name__.removesuffix("_")] = function
     return function
 
 
 def kernel_of(operator: Operator) -> Callable[[Kernel], Kernel]:
-    """Declare the kernel of an operator, for one of your own.
+    """Register the kernel of an operator, such as a custom one.
 
         @kernel_of(softplus)
         def softplus_by_numpy(x):
             return np.logaddexp(x, 0)
 
-    A gradient operator is another operator: `@kernel_of(softplus_dx)`. `ol.Executor(backend="numpy")` calls it.
+    A gradient operator is an operator of its own: `@kernel_of(softplus_dx)`. `ol.Executor(backend="numpy")` calls the kernel.
     """
 
     def declare(function: Kernel) -> Kernel:

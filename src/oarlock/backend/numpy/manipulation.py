@@ -1,4 +1,4 @@
-"""Constants, shapes, rows by number, and row splits."""
+"""Constants, shapes, rows by number, and sequences with row splits."""
 
 from itertools import pairwise
 
@@ -35,7 +35,7 @@ def numel(like, *, dtype):
 @kernel
 def one_hot(ids, *, depth):
     if ids.size and not (ids.min() >= 0 and ids.max() < depth):
-        raise ValueError(f"an id is none of 0 to {depth - 1}")
+        raise ValueError(f"an id is not in 0 to {depth - 1}")
     return (ids[..., None] == np.arange(depth)).astype("float32")
 
 
@@ -125,7 +125,7 @@ def slice_dx(x_shape, dy, *, axis, start, stop=None, step=None, clip=False):
 
 def _require_rows(rows, count):
     if rows.size and not (rows.min() >= 0 and rows.max() < count):
-        raise ValueError(f"a row is asked for that is none of {count}")
+        raise ValueError(f"a row number is out of range: there are {count} rows")
 
 
 @kernel
@@ -268,7 +268,7 @@ def sequence_unpad_dpadded(splits, dy, padded_shape):
 
 
 def _ends(splits, *, last):
-    """The sequences that are not empty, and the number of the first or last element of each."""
+    """Return the nonempty sequences, and the number of the first or last element of each."""
     kept = np.flatnonzero(_lengths(splits))
     return kept, splits[kept + 1] - 1 if last else splits[kept]
 

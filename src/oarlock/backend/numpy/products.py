@@ -1,4 +1,4 @@
-"""Products of matrices, of windows of images (convolution), and of heads (attention)."""
+"""Matrix products, convolution and attention."""
 
 import math
 
@@ -80,7 +80,7 @@ def _padded(x, padding):
 
 
 def _windows(padded, size, stride, dilation, groups, **how):
-    """Each window of each channel, by groups of channels: [n g c oh ow kh kw]."""
+    """Return each window of each channel, by groups of channels: [n g c oh ow kh kw]."""
     extent = [step * (count - 1) + 1 for count, step in zip(size, dilation, strict=True)]
     windows = np.lib.stride_tricks.sliding_window_view(padded, extent, (2, 3), **how)
     windows = windows[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
@@ -88,7 +88,7 @@ def _windows(padded, size, stride, dilation, groups, **how):
 
 
 def _parts(count, groups):
-    """Which channels, or filters, each group has."""
+    """Return the channels, or filters, of each group."""
     return [slice(first, first + count // groups) for first in range(0, count, count // groups)]
 
 
@@ -144,14 +144,14 @@ def _fit(q, k, mask, bias, causal, scale):
 
 
 def _weights(fit):
-    """None where nothing is seen."""
+    """Return the weights, 0 for queries that see no key."""
     return np.where((fit == -np.inf).all(-1, keepdims=True), 0, softmax(fit)).astype(fit.dtype)
 
 
 @kernel
 def scaled_dot_product_attention(query, key, value, mask=None, bias=None, *, heads, causal, scale=None):
     if causal and query.shape[-2] > key.shape[-2]:
-        raise ValueError(f"{query.shape[-2]} queries are more than {key.shape[-2]} keys, so the first ones would see nothing")
+        raise ValueError(f"{query.shape[-2]} queries are more than {key.shape[-2]} keys, so the first queries would see no key")
     q, k, v = (_by_head(x, heads) for x in (query, key, value))
     fit = _fit(q, k, mask, bias, causal, scale)
     return _joined(_weights(fit) @ v), np.log(np.exp(fit).sum(-1))

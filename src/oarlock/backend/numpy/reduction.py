@@ -1,4 +1,4 @@
-"""Sums, means, variances and extremes over axes; the gradients of the first two."""
+"""Sums, means, variances and extremes over axes; gradients of sums and means."""
 
 import math
 
@@ -20,7 +20,7 @@ def mean(x, *, axis=None, keepdim):
 
 
 def _count(shape, axis):
-    """How many elements a sum over an axis, over several, or over all is of."""
+    """Return the number of elements that are reduced to one, over an axis, several axes or all."""
     return math.prod(shape) if axis is None else math.prod(shape[each] for each in ((axis,) if isinstance(axis, int) else axis))
 
 

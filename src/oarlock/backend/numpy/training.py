@@ -1,4 +1,4 @@
-"""Losses, normalisation, and steps of optimizers."""
+"""Losses, layer normalization, and optimizer steps."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ __all__: list[str] = []
 
 
 def _picked(label, classes, ignore_index):
-    """One-hot rows of labels, zeros where ignored. Raises ValueError for a label that is no class."""
+    """Return one-hot rows of labels, zero if ignored, and which are kept. Raises ValueError for an invalid label."""
     kept = label != ignore_index
     wrong = label[kept & ((label < 0) | (label >= classes))]
     if wrong.size:
@@ -84,7 +84,7 @@ def layer_norm_scale_grad(x, mean, rstd, given):
     return (given * (x - mean) * rstd).sum(tuple(range(x.ndim - 1)))
 
 
-# Steps of optimizers: the rate is a float64, and each product is of the dtype of the parameter
+# Optimizer steps: the learning rate is a float64, and products have the dtype of the parameter
 
 
 @kernel
@@ -117,7 +117,7 @@ def multi_tensor_sgd(params, grads, learning_rate):
 
 
 def _each(found):
-    """Results for each tensor as lists, one for each output."""
+    """Transpose a list of results per tensor to one list per output."""
     return tuple(map(list, zip(*found, strict=True)))
 
 

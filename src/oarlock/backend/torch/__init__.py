@@ -1,1 +1,1 @@
-"""PyTorch, as kernels and plans use it."""
+"""The PyTorch backend: variants of kernels for use by plans."""

@@ -1,4 +1,4 @@
-"""Gradients of softmax and its logarithm: variants that are written by hand, since PyTorch writes into memory as if it had no gaps."""
+"""Gradients of softmax and log-softmax: handwritten variants, as PyTorch ignores gaps in the output memory."""
 
 from oarlock.backend.torch.private import log_softmax_backward, softmax_backward
 from oarlock.backend.torch.variants import in_place_variant, out_variant

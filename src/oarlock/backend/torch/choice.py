@@ -1,4 +1,4 @@
-"""A choice in the place of what is chosen from: variants that are written by hand, since PyTorch would write over the condition."""
+"""Selection in the memory of an operand: handwritten variants, as PyTorch could write over the condition."""
 
 import torch
 

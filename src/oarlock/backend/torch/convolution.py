@@ -1,4 +1,4 @@
-"""Convolution by a filter that was packed before."""
+"""Convolution with a prepacked filter."""
 
 import torch
 
@@ -10,7 +10,7 @@ from oarlock.tensor.memory_format import channels_last, contiguous
 
 
 def pack(filter, *, stride, padding, dilation=(1, 1), groups=1):
-    """The filter in blocks, as oneDNN computes; None where PyTorch would not call that, or might take the images for another format."""
+    """Return the filter in oneDNN's blocked layout; None if PyTorch would not use oneDNN, or could misread the format of the images."""
     if filter.dtype is not torch.float32 or filter.device.type != "cpu" or filter.shape[2:] == (1, 1) or not filter.numel():
         return None
     if not has_packed_filters():

@@ -1,4 +1,4 @@
-"""A sum in the memory of its first part: a variant that is written by hand."""
+"""A sum in the memory of its first term: a handwritten variant."""
 
 from oarlock.backend.torch.variants import in_place_variant
 from oarlock.op.elementwise import add_up, sum_

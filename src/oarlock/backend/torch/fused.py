@@ -1,4 +1,4 @@
-"""Products that are added to what is there: variants that are written by hand, since only some memory can be added to."""
+"""Products added to existing memory: handwritten variants, as not all memory layouts allow it."""
 
 from oarlock.backend.torch.variants import in_place_variant
 from oarlock.op.fused import addmm, addmm_nt
@@ -21,7 +21,9 @@ def addmm_nt_in_place(base, w, x):
 
 def _add_product(base, x, w):
     rows = as_rows(base)
-    if rows.stride(-1) != 1 or rows.data_ptr() != base.data_ptr():  # other products, rounded otherwise; rows that are a copy
+    if (
+        rows.stride(-1) != 1 or rows.data_ptr() != base.data_ptr()
+    ):  # a different product rounds differently, and a copy would not be updated
         return base.copy_(addmm.kernel(base, x, w))
     rows.addmm_(as_rows(x), w)
     return base

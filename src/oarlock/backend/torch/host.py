@@ -1,4 +1,4 @@
-"""PyTorch's functions and Python's own: the function that gives, of numbers of the host, what a tensor of one number each would hold."""
+"""Python functions that compute on numbers what PyTorch functions compute on tensors of one element."""
 
 import operator
 from collections.abc import Callable, Sequence
@@ -10,7 +10,7 @@ __all__ = ["find_host_function"]
 Function = Callable[..., object]
 
 _NUMBERS: dict[Function, Function] = {torch.add: operator.add, torch.sub: operator.sub, torch.mul: operator.mul, torch.neg: operator.neg}
-"""Of integers they give what PyTorch gives, if these had no end. Of bools they do not."""
+"""Equal to PyTorch's for integers, except for overflow. Not valid for bools."""
 
 _COMPARISONS: dict[Function, Function] = {
     torch.gt: operator.gt,
@@ -26,11 +26,11 @@ _BOOLS: dict[Function, Function] = {
     torch.logical_or: operator.or_,
     torch.logical_not: operator.not_,
 }
-"""Of integers Python goes bit by bit."""
+"""Only valid for bools: for integers, Python's are bitwise."""
 
 
 def find_host_function(function: Function, dtypes: Sequence[str]) -> Function | None:
-    """Python's function for one of PyTorch, of inputs declared so; None where there is none that gives the same."""
+    """Return the Python function that gives the same results as a PyTorch function for inputs of these dtypes, or None."""
     if "bool" in dtypes:
         return (_COMPARISONS | _BOOLS).get(function) if set(dtypes) == {"bool"} else None
     return (_COMPARISONS | ({} if {"T", "any"} & set(dtypes) else _NUMBERS)).get(function)

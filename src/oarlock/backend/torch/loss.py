@@ -1,4 +1,4 @@
-"""Gradients of losses: variants that are written by hand, since which input may be written over does not show."""
+"""Gradients of losses: handwritten variants, as it cannot be derived which input may be overwritten."""
 
 from oarlock.backend.torch.variants import in_place_variant
 from oarlock.op.loss import cross_entropy_loss_grad, softmax_with_cross_entropy_dlogits

@@ -1,4 +1,4 @@
-"""Activations of straight pieces in place: variants that are written by hand. PyTorch does not say that they go element by element."""
+"""In-place piecewise activations: handwritten variants, as PyTorch does not tag these functions as pointwise."""
 
 import torch
 

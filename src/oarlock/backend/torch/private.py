@@ -1,7 +1,7 @@
-"""Every name of PyTorch that is not public. Each is looked up here, once, and has a public fallback that computes the same.
+"""All private names of PyTorch that are used. Each is looked up once, here, and has a public fallback with the same result.
 
-PyTorch may rename these without notice. A fallback may be slower, and may round otherwise; nothing else changes. What `torch.export` hands
-out has no public names at all: without those at the end, modules of PyTorch do not come in, and all else is as it was.
+PyTorch may rename them at any time. A fallback may be slower and round differently, nothing else. `torch.export` has no public names for
+the parts of a graph: without the names at the end of this file, modules cannot be imported, but everything else works.
 """
 
 import operator
@@ -26,24 +26,24 @@ Tensors = Sequence[torch.Tensor]
 
 
 def _find(root: Any, *names: str) -> Any:
-    """The object at a path of names; None where some name of it is missing."""
+    """Return the object at a path of names, or None if a name is missing."""
     try:
         return reduce(getattr, names, root)
-    except (AttributeError, RuntimeError):  # a namespace of operators raises the second
+    except (AttributeError, RuntimeError):  # a namespace of operators raises RuntimeError
         return None
 
 
-# Softmax: the public way to these gradients is autograd, which kernels run without.
+# Softmax: the public way to these gradients is autograd, which kernels do not use.
 
 
 def _softmax_backward(dy: torch.Tensor, y: torch.Tensor, axis: int, dtype: torch.dtype, *, grad_input: torch.Tensor | None = None):
-    """The gradient of ``softmax``: ``y * (dy - sum(dy * y))``, the sum along an axis."""
+    """Return the gradient of ``softmax``: ``y * (dy - sum(dy * y))``, summed along an axis."""
     found = (y * (dy - (dy * y).sum(axis, keepdim=True))).to(dtype)
     return found if grad_input is None else grad_input.copy_(found)
 
 
 def _log_softmax_backward(dy: torch.Tensor, y: torch.Tensor, axis: int, dtype: torch.dtype, *, out: torch.Tensor | None = None):
-    """The gradient of ``log_softmax``: ``dy - exp(y) * sum(dy)``, the sum along an axis."""
+    """Return the gradient of ``log_softmax``: ``dy - exp(y) * sum(dy)``, summed along an axis."""
     found = (dy - torch.exp(y) * dy.sum(axis, keepdim=True)).to(dtype)
     return found if out is None else out.copy_(found)
 
@@ -52,13 +52,13 @@ softmax_backward = _find(torch, "_softmax_backward_data") or _softmax_backward
 log_softmax_backward = _find(torch, "_log_softmax_backward_data") or _log_softmax_backward
 
 
-# Products of integers: the public ones are not vectorized.
+# Products of integers: PyTorch's public functions are not vectorized.
 
-_DEEP = 1024  # columns, of which float32 holds each sum of products exactly: 1024 * 128 * 128 is 2 ** 24
+_DEEP = 1024  # columns for which float32 represents each sum of products exactly: 1024 * 128 * 128 is 2 ** 24
 
 
 def _multiply_int8(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """The product of int8 matrices: int32, exact, by products of floats."""
+    """Return the product of int8 matrices as int32, exactly, by floating-point products."""
     if not x.is_cpu:
         return torch.mm(x.double(), y.double()).to(torch.int32)
     pieces = zip(x.split(_DEEP, 1), y.split(_DEEP, 0), strict=True)
@@ -66,24 +66,24 @@ def _multiply_int8(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 _int_mm = _find(torch, "_int_mm")
-# Without these instructions `_int_mm` takes 20 times as long as products of floats.
+# Without these instructions, `_int_mm` takes 20 times as long as floating-point products.
 _HAS_INT8 = _int_mm is not None and torch.backends.cpu.get_cpu_capability().startswith("AVX512")
 
 
 def multiply_int8(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """The same by the processor's own instructions, where it and PyTorch have them: on a CPU, for matrices with elements."""
+    """Return the product of int8 matrices as int32, with the CPU's own instructions if it and PyTorch have them."""
     if not x.numel() or not y.numel():
         return torch.zeros(x.shape[0], y.shape[1], dtype=torch.int32, device=x.device)
     return _int_mm(x, y) if _HAS_INT8 and x.is_cpu else _multiply_int8(x, y)
 
 
-# Attention, for a CPU. Without these names its operator takes PyTorch's public functions.
+# Attention on a CPU. Without these names, the operator uses public functions of PyTorch.
 
 flash_attention = _find(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu")
 flash_attention_backward = _find(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu_backward")
 
 
-# Convolution by filters that oneDNN has laid out beforehand
+# Convolution with filters prepacked by oneDNN
 
 convolve_packed = _find(torch.ops, "mkldnn", "_convolution_pointwise", "default")
 pack_filter = _find(torch.ops, "mkldnn", "_reorder_convolution_weight", "default")
@@ -91,13 +91,13 @@ _onednn_is_on = _find(torch, "_C", "_get_mkldnn_enabled")
 
 
 def has_packed_filters() -> bool:
-    """Whether filters may be packed, and `torch.conv2d` would call oneDNN now as a packed convolution does."""
+    """Return whether filters can be packed, and `torch.conv2d` currently uses oneDNN as a packed convolution does."""
     if convolve_packed is None or pack_filter is None or _onednn_is_on is None:
         return False
     return torch.backends.mkldnn.is_available() and _onednn_is_on()
 
 
-# The same for each of many tensors, in one call
+# One operation on many tensors in one call
 
 
 def _each_mul(tensors: Tensors, factor: torch.Tensor) -> list[torch.Tensor]:
@@ -124,7 +124,7 @@ foreach_sub_: Callable[..., object] = _find(torch, "_foreach_sub_") or _each_sub
 foreach_copy_: Callable[..., object] = _find(torch, "_foreach_copy_") or _each_copy_
 
 
-# Steps of optimizers, in place
+# In-place optimizer steps
 
 
 def _sgd_(
@@ -140,7 +140,7 @@ def _sgd_(
     weight_decay: float,
     maximize: bool,
 ) -> None:
-    """SGD with momentum, without what our operators never ask for: dampening, decay, and to maximize."""
+    """Update by SGD with momentum. Dampening, weight decay and maximizing are not supported, as no operator uses them."""
     assert not any((dampening, weight_decay, maximize))
     for param, grad, velocity in zip(params, grads, velocities, strict=True):
         if is_first_step:
@@ -167,7 +167,7 @@ def _adam_(
     amsgrad: bool,
     maximize: bool,
 ) -> None:
-    """Adam, without what our operators never ask for: decay, the largest second moment, and to maximize."""
+    """Update by Adam. Weight decay, AMSGrad and maximizing are not supported, as no operator uses them."""
     assert not any((len(largest), weight_decay, amsgrad, maximize))
     for param, grad, moment1, moment2, step in zip(params, grads, moments1, moments2, steps, strict=True):
         moment1.lerp_(grad, 1 - beta1)
@@ -189,18 +189,18 @@ fused_adam_: Callable[..., object] = _find(torch, "_fused_adam_") or _adam_
 fused_adamw_: Callable[..., object] = _find(torch, "_fused_adamw_") or _adamw_
 
 
-# How PyTorch is called
+# Calls of PyTorch functions
 
 
 def without_python(overload: Callable[..., Any]) -> Callable[..., Any]:
-    """The function that an overload in `torch.ops.aten`, a Python object, does nothing but call; itself where it does not say."""
+    """Return the function that an overload in `torch.ops.aten` wraps in Python; the overload itself if there is none."""
     return getattr(overload, "_op", overload)
 
 
 class Overload(NamedTuple):
-    """One of the overloads of a function: its name, the argument that it writes into, and whether it goes element by element.
+    """An overload of a function: its name, its output argument, and whether it is pointwise.
 
-    It is `packed` where the function was found in `torch`, which chooses among the overloads by itself.
+    It is `packed` if the function is from `torch`, which selects the overload itself.
     """
 
     name: str
@@ -210,13 +210,13 @@ class Overload(NamedTuple):
 
 
 def _schema_of(overload: Callable[..., Any]) -> Sequence[Any] | None:
-    """The arguments of an overload; None where it does not tell, and so has no variant that writes into a tensor."""
+    """Return the arguments of an overload; None if it has no schema, and therefore no variant with an output argument."""
     return getattr(getattr(overload, "_schema", None), "arguments", None)
 
 
 @cache
 def overloads(function: Callable[..., Any]) -> tuple[Overload, ...]:
-    """The overloads of a function in `torch`, or of an overload in `torch.ops.aten`; none where PyTorch does not tell."""
+    """Return the overloads of a function in `torch` or of an overload in `torch.ops.aten`; none if PyTorch does not list them."""
     packet = getattr(function, "overloadpacket", None)
     packed = packet is None
     if packed:
@@ -230,7 +230,7 @@ def overloads(function: Callable[..., Any]) -> tuple[Overload, ...]:
 
 
 class _StandIn:
-    """An object that PyTorch takes for a tensor, and does nothing with."""
+    """A placeholder that PyTorch accepts as a tensor and does nothing with."""
 
     @classmethod
     def __torch_function__(cls, function, types, arguments=(), keywords=None):
@@ -251,16 +251,16 @@ _SAMPLES = {
 
 
 def takes_out(function: Callable[..., Any], overload: str, positional: int, keywords: Sequence[str]) -> bool:
-    """Whether a function in `torch` that is given so many arguments, and those `keywords`, is told by `out` where to write.
+    """Return whether a function in `torch`, called with these numbers of arguments and `keywords`, accepts `out`.
 
-    Not all are for which PyTorch has such an `overload`: its name.
+    Not all functions do, even if PyTorch has an `overload` with an output argument; `overload` is its name.
     """
     known = _schema_of(_find(torch.ops.aten, function.__name__, overload))
     if known is None:
         return False
     arguments = [item for item in known if not item.is_out]
     samples = {item.name: _SAMPLES.get(_OPTIONAL.sub(r"\1", str(item.type))) for item in arguments}
-    if "dtype" in samples:  # a schema calls it an integer
+    if "dtype" in samples:  # an integer in the schema
         samples["dtype"] = torch.float32
     if positional > len(samples) or not set(keywords) <= set(samples):
         return False
@@ -279,18 +279,18 @@ _EXCLUDED = None if None in (_exclude, _key_set, *_LAYERS) else reduce(operator.
 
 
 def below_autograd() -> AbstractContextManager[object]:
-    """Kernels are called without the layers that record gradients: what `torch.no_grad` means, at a fifth less of a call's cost.
+    """Call kernels without the dispatch layers that record gradients: like `torch.no_grad`, with a fifth less overhead per call.
 
-    Unlike `torch.inference_mode`, tensors that are made meanwhile are tensors like any other.
+    Unlike in `torch.inference_mode`, the tensors created are ordinary ones.
     """
     return torch.no_grad() if _EXCLUDED is None else _exclude(_EXCLUDED)
 
 
 @contextmanager
 def below_some_autograd() -> Iterator[None]:
-    """The same, but for kernels that are called by way of `with_autograd`."""
+    """Call kernels as in `below_autograd`, except those wrapped by `with_autograd`."""
     with torch.no_grad():
-        if _set_excluded is None:  # and so nothing could let them ask for gradients
+        if _set_excluded is None:  # in this case, kernels could not enable gradients again
             yield
         else:
             with below_autograd():
@@ -298,7 +298,7 @@ def below_some_autograd() -> Iterator[None]:
 
 
 def with_autograd(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """The kernel, called so that it may ask PyTorch for gradients, in `below_some_autograd`. Nothing is recorded where it does not ask."""
+    """Wrap a kernel so that it can use autograd within `below_some_autograd`. Nothing is recorded unless the kernel enables gradients."""
     if _EXCLUDED is None or _set_excluded is None:
         return kernel
 
@@ -318,7 +318,7 @@ _guards = _find(torch, "_C", "_dynamo", "guards", "TensorGuards")
 
 
 def tensor_guards(tensors: Tensors, *, strides: bool) -> Callable[..., bool] | None:
-    """One call that says whether values are tensors like these; None where PyTorch has none: see `oarlock.runtime.tensor_guard`."""
+    """Return a function that checks in one call whether values are tensors like these, or None: see `oarlock.runtime.tensor_guard`."""
     if _guards is None:
         return None
     sizes = [list(tensor.shape) for tensor in tensors]
@@ -326,13 +326,13 @@ def tensor_guards(tensors: Tensors, *, strides: bool) -> Callable[..., bool] | N
     return _guards(*tensors, dynamic_dims_sizes=sizes, dynamic_dims_strides=lie).check
 
 
-# The compiler. It takes a second to import, which only those pay who ask for it.
+# The compiler. Its import takes a second, so it is delayed until first use.
 
 
 def fake_tensors(*, constants: bool = False) -> AbstractContextManager[object]:
-    """Tensors have types and no values meanwhile; those from before may be `constants` among them.
+    """Create tensors with types but without values within the context; with `constants`, earlier tensors may be used too.
 
-    Raises ImportError where PyTorch has none: regions are not found then, and every op of a plan is a line.
+    Raises ImportError if PyTorch does not support this: plans then have no regions, and each op is a line.
     """
     from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -340,19 +340,19 @@ def fake_tensors(*, constants: bool = False) -> AbstractContextManager[object]:
 
 
 def same_storage(tensor: torch.Tensor) -> int:
-    """A number that tensors share whose memory is one, though they have no values and so no address."""
+    """Return a number that is equal for tensors which share memory, also for tensors without values."""
     return StorageWeakRef(tensor.untyped_storage()).cdata
 
 
 def compile_graph(graph: torch.nn.Module, examples: list[torch.Tensor], *, threads: int) -> Callable[..., Sequence[torch.Tensor]]:
-    """One function for what is like `examples`. Raises ImportError, and whatever the compiler raises."""
+    """Compile a graph to one function for inputs like `examples`. Raises ImportError and the errors of the compiler."""
     from torch._inductor import compile as compile_
 
     return compile_(graph, examples, {"cpp.threads": threads})  # type: ignore[return-value]
 
 
 def has_compiler() -> bool:
-    """Whether there is the C++ compiler that PyTorch's needs for what lies where the host does."""
+    """Return whether the C++ compiler that PyTorch's compiler needs on the CPU is installed."""
     from torch._inductor.cpp_builder import get_cpp_compiler
     from torch._inductor.exc import InvalidCxxCompiler
 
@@ -363,13 +363,13 @@ def has_compiler() -> bool:
     return True
 
 
-# What `torch.export` hands out
+# Names for exported graphs
 
 
 def __getattr__(name: str) -> Any:
-    """`pytree`, nested values as leaves and a structure; the kinds of what a graph calls: `OpOverload`, `HigherOrderOperator`.
+    """Look up `pytree`, `OpOverload` (an ATen operator) or `HigherOrderOperator` (an operator on graphs).
 
-    They are looked up when an import of a module asks, so that nothing else depends on them.
+    The lookup is delayed until a module is imported, so that nothing else depends on these names.
     """
     places = {"pytree": ("utils", "_pytree"), "OpOverload": ("_ops", "OpOverload"), "HigherOrderOperator": ("_ops", "HigherOrderOperator")}
     found = _find(torch, *places[name]) if name in places else None
@@ -379,12 +379,12 @@ def __getattr__(name: str) -> Any:
 
 
 def schema_of(overload: Callable[..., Any]) -> Any:
-    """The schema of an overload, with its name and its arguments."""
+    """Return the schema of an overload, with its name and arguments."""
     return overload._schema  # type: ignore[attr-defined]
 
 
 def read_exported(document: object, weights: dict[str, torch.Tensor], constants: dict[str, torch.Tensor]) -> torch.export.ExportedProgram:
-    """The exported program of a document as `torch.export.save` writes it. Raises whatever PyTorch raises for another."""
+    """Return the exported program of a document in the format of `torch.export.save`. Raises PyTorch's errors for invalid ones."""
     from torch._export.serde import schema
     from torch._export.serde.serialize import ExportedProgramDeserializer, _dict_to_dataclass
 
@@ -393,7 +393,7 @@ def read_exported(document: object, weights: dict[str, torch.Tensor], constants:
 
 
 def read_dtype(number: int) -> torch.dtype:
-    """The dtype that such a document calls by a number. Raises ValueError where there is none."""
+    """Return the dtype with this number in such a document. Raises ValueError for an unknown number."""
     from torch._export.serde.schema import ScalarType
     from torch._export.serde.serialize import deserialize_scalar_type
 

@@ -1,4 +1,4 @@
-"""A step of SGD for many parameters, in place: a variant that is written by hand, since its kernel makes no copies."""
+"""An in-place SGD step for many parameters: a handwritten variant, as the kernel makes no copies."""
 
 from oarlock.backend.torch.private import foreach_sub_
 from oarlock.backend.torch.variants import in_place_variant

@@ -1,8 +1,8 @@
-"""The functions by which PyTorch computes an operator: its kernel, and variants of it that cost less where a plan knows more.
+"""The functions that compute an operator with PyTorch: its kernel, and cheaper variants for plans.
 
-Most variants are derived from the kernel: see `derivation`. Those that cannot be are written by hand, in the file of this folder that has
-the name of the operator's family, and declared there by the functions below. Each gives the bits of the kernel; within rounding where the
-operator rounds by place. Each is tested to, by the operator's cases.
+Most variants are derived from the kernel: see `derivation`. The others are handwritten, in the file of this folder named after the
+operator's family, and registered by the functions below. A variant gives the same bits as the kernel, or the same within rounding if the
+operator rounds by position. The operator's cases test this.
 """
 
 import importlib
@@ -29,15 +29,15 @@ _FAMILIES = "oarlock.backend.torch."
 
 
 class Variants:
-    """The variants of one operator. What is declared stands before what is derived, which is looked for when it is first asked for."""
+    """The variants of one operator. Registered ones take precedence over derived ones, which are derived on first use."""
 
     def __init__(self, operator: Operator):
         self.operator = operator
         self.number: Kernel | None = None
-        self.prepacked: dict[str, tuple[Kernel, Kernel]] = {}  # by slot: what packs it, and the kernel that is given that too
-        self._in_place: dict[tuple[str, ...], Kernel] = {}  # declared, and so are the expressions
+        self.prepacked: dict[str, tuple[Kernel, Kernel]] = {}  # slot -> the packing function, and the kernel that takes its result
+        self._in_place: dict[tuple[str, ...], Kernel] = {}  # registered variants and expressions
         self._expressions: dict[Kernel, list[Expression]] = {}
-        self._lowered: dict[Kernel, list[Expression]] = {}  # with those that are derived, as they are asked for
+        self._lowered: dict[Kernel, list[Expression]] = {}  # with derived ones, on first use
 
     @cached_property
     def out(self) -> Kernel | None:
@@ -46,46 +46,46 @@ class Variants:
 
     @cached_property
     def in_place(self) -> dict[tuple[str, ...], Kernel]:
-        """The functions in which output `i` takes the memory of input `slots[i]`, by these slots; see `in_place_variant`."""
+        """The functions in which output `i` overwrites input `slots[i]`, by `slots`; see `in_place_variant`."""
         return self._in_place or ({} if self.prepacked else derive_in_place(self.operator))
 
     @cached_property
     def host(self) -> Kernel | None:
-        """The function of Python's numbers, for tensors of one number each; see `host_function`."""
+        """The function on Python numbers, for tensors of one element; see `host_function`."""
         function = only_call(self.operator.kernel)
         return None if function is None else find_host_function(function, [slot.dtype for slot in self.operator.signature.inputs])
 
     @cached_property
     def expressions(self) -> dict[Kernel, list[Expression]]:
-        """The expressions that the kernel, and each variant, lowers to on some conditions.
+        """The expressions that replace a call of the kernel or of a variant, under some conditions.
 
-        The first one whose conditions hold is written in the line of an op.
+        The first one whose conditions hold is used in the plan.
         """
         functions = [self.operator.kernel, *([] if self.out is None else [self.out]), *self.in_place.values()]
         found = {function: self.expressions_of(function) for function in functions}
         return {function: expressions for function, expressions in found.items() if expressions}
 
     def expressions_of(self, function: Kernel) -> list[Expression]:
-        """Those of `expressions` that one function has. A plan asks for few functions, so others are not even derived."""
+        """Return the expressions of one function. Only these are derived, as a plan uses few functions."""
         if function not in self._lowered:
             own = self.operator.own_values
-            others = (self.number, None if own is None else own.kernel)  # these are called: they compute less than the kernel
+            others = (self.number, None if own is None else own.kernel)  # their expressions would compute more than they do
             derived = [] if function in others else derive_expressions(self.operator, function)
             self._lowered[function] = [*self._expressions.get(function, ()), *derived]
         return self._lowered[function]
 
     def add_in_place(self, slots: tuple[str, ...], function: Kernel) -> None:
-        """Declare a function that takes the memory of some inputs."""
+        """Register a function that overwrites some inputs."""
         self._in_place[slots] = function
         self._forget()
 
     def add_expression(self, function: Kernel, expression: Expression) -> None:
-        """Declare an expression that one of the functions lowers to."""
+        """Register an expression that replaces calls of a function."""
         self._expressions.setdefault(function, []).append(expression)
         self._forget()
 
     def _forget(self) -> None:
-        """Look again for what follows from the declarations."""
+        """Discard the derived results that depend on registrations."""
         for name in ("in_place", "expressions"):
             self.__dict__.pop(name, None)
         self._lowered.clear()
@@ -96,8 +96,8 @@ _loaded: set[str] = set()
 
 
 def variants_of(operator: Operator) -> Variants:
-    """The variants of `operator`."""
-    module = operator.kernel.__module__ or ""  # which a function that was made of text may lack
+    """Return the variants of `operator`."""
+    module = operator.kernel.__module__ or ""  # missing for functions compiled from a string
     if module not in _loaded:
         _loaded.add(module)
         family = module.removeprefix(_OPERATORS)
@@ -108,7 +108,7 @@ def variants_of(operator: Operator) -> Variants:
 
 @cache
 def _families() -> frozenset[str]:
-    """The modules of this folder."""
+    """Return the names of the modules in this folder."""
     return frozenset(module.name for module in pkgutil.iter_modules(importlib.import_module(_FAMILIES[:-1]).__path__))
 
 
@@ -120,16 +120,19 @@ def _of(operator: Operator) -> Variants:
 
 
 def _require_inputs(operator: Operator, *slots: str) -> None:
-    """Raises DeclarationError for a slot that is no input. A gradient's signature is not made just for this: tests look there."""
+    """Raise DeclarationError for a slot that is no input.
+
+    Gradients are not checked, to avoid creating their signatures; tests check them.
+    """
     for slot in slots:
         if operator.forward is None and operator.signature.input(slot) is None:
             raise DeclarationError(f"{operator.type} has no input {slot}")
 
 
 def out_variant(operator: Operator) -> Callable[[Kernel], Kernel]:
-    """Declare the function that writes into `out`, a tensor of the output's shape and dtype that overlaps no input, and returns it.
+    """Register the function that writes into `out`, a tensor of the output's shape and dtype that overlaps no input, and returns it.
 
-    It gives the bits of the kernel wherever `out` lies in memory, which may be a slice of columns of a larger tensor.
+    It must give the same bits as the kernel for any strides of `out`, such as a slice of columns.
     """
 
     def declare(function: Kernel) -> Kernel:
@@ -140,12 +143,12 @@ def out_variant(operator: Operator) -> Callable[[Kernel], Kernel]:
 
 
 def in_place_variant(operator: Operator, *slots: str) -> Callable[[Kernel], Kernel]:
-    """Declare the function in which output `i` takes the memory of input `slots[i]`, in place of all those that are derived.
+    """Register the function in which output `i` overwrites input `slots[i]`, replacing all derived ones.
 
-    Of a variadic slot it is the memory of the first variable; a variadic output takes that of all of them, one for one. The function is
-    called only where the input that gives its memory has the shape and the dtype of the output; an uneven stack gives none, and the output
-    is fresh memory. A keyword `alone` says that nothing else lies there, so that strides may change. Raises DeclarationError for a slot
-    that is no input.
+    For a variadic slot, the first variable is overwritten; a variadic output overwrites all of them, one for one. The function is only
+    called if the overwritten input has the shape and dtype of the output; an uneven stack is never overwritten, and the output is new
+    memory. The keyword `alone` means that no other tensor shares the memory, so its strides may change. Raises DeclarationError for a slot
+    that is not an input.
     """
 
     def declare(function: Kernel) -> Kernel:
@@ -157,15 +160,15 @@ def in_place_variant(operator: Operator, *slots: str) -> Callable[[Kernel], Kern
 
 
 def host_function(operator: Operator) -> Callable[[Kernel], Kernel]:
-    """Declare the function of Python's numbers, for tensors of one number each.
+    """Register the function on Python numbers, for tensors of one element.
 
-    It is called only for what is a bool, which is the kernel's, or an integer: the kernel's if integers had no end, for the plan cuts them.
-    Raises DeclarationError for an operator with attributes, which it is not given.
+    It is only called for bools, for which it must equal the kernel, and for integers, for which it may ignore overflow, as the plan wraps
+    the result. Raises DeclarationError for an operator with attributes, which are not passed.
     """
 
     def declare(function: Kernel) -> Kernel:
         if operator.attributes:
-            raise DeclarationError(f"{operator.type} takes attributes, which a function of numbers is not given")
+            raise DeclarationError(f"{operator.type} has attributes, which are not passed to a host function")
         _of(operator).host = function
         return function
 
@@ -173,9 +176,9 @@ def host_function(operator: Operator) -> Callable[[Kernel], Kernel]:
 
 
 def number_function(operator: Operator) -> Callable[[Kernel], Kernel]:
-    """Declare the function that gives the one number which the output would hold, of the same inputs and attributes.
+    """Register the function that returns the output as a number, for the same inputs and attributes.
 
-    A plan calls it where the host asks for that number and nobody for the tensor.
+    A plan calls it if only the number is read, on the host.
     """
 
     def declare(function: Kernel) -> Kernel:
@@ -186,10 +189,10 @@ def number_function(operator: Operator) -> Callable[[Kernel], Kernel]:
 
 
 def prepack(operator: Operator, slot: str, pack: Kernel) -> Callable[[Kernel], Kernel]:
-    """Declare the function that is also given, as `packed`, what `pack` has made of input `slot`. The operator has no other variant then.
+    """Register the function that takes, as `packed`, the result of `pack` for input `slot`. The operator then has no other variants.
 
-    `pack` is given the input and the attributes; what it makes is new, takes about as much memory, and depends on nothing else. It may be
-    None, where it would not help. A plan packs a parameter once for many runs. Raises DeclarationError for a slot that is no input.
+    `pack` takes the input and the attributes. Its result must be new memory of about the same size and depend on nothing else, or None if
+    packing does not help. A plan packs a parameter once for many runs. Raises DeclarationError for a slot that is not an input.
     """
 
     def declare(function: Kernel) -> Kernel:
@@ -201,8 +204,8 @@ def prepack(operator: Operator, slot: str, pack: Kernel) -> Callable[[Kernel], K
 
 
 def lowers_to(operator: Operator, text: str, *, function: Kernel | None = None, **conditions: Any) -> None:
-    """Declare an expression that gives the bits of the kernel, or of a variant, on the `conditions` that `Expression` takes.
+    """Register an expression that gives the same bits as the kernel or a variant, under `conditions` as in `Expression`.
 
-    A plan writes it in its line, where a call of the function would cost calls of Python more.
+    A plan uses it in its source, as a function call would be slower in Python.
     """
     _of(operator).add_expression(function or operator.kernel, Expression(text, **conditions))
