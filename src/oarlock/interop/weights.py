@@ -100,7 +100,7 @@ def load_weights(
 
     With `strict`, each variable must have a tensor and each tensor a variable. Dtypes must be equal; with `cast`, floats are rounded to the
     declared float dtype, and numbers that would overflow to infinity are rejected. With `untrusted`, symbolic links are rejected. `limits`
-    are those of `ol.load_model`.
+    are as for `ol.load_model`.
 
     All headers are checked and all tensors read before any value is replaced. Raises UndefinedVarError with all missing and unexpected
     names; ShapeError or DTypeError with all mismatches; ArgumentError if tensors of tied names differ; FormatError, LimitError,

@@ -20,7 +20,7 @@ _KEYS_AT_ONCE = 16
 def attend(query, key, value, mask=None, bias=None, *, heads: int, causal: bool, scale: float | None = None):
     """Return ``softmax(query key' scale + bias) value`` by head, and the logsumexp of the scores, [*b heads t].
 
-    The mask, [*b heads t s] or with sizes of 1, hides keys where it is false; a query that sees no key gets zeros. Raises ValueError if the
+    The mask, [*b heads t s] or with sizes of 1, hides keys if false; a query that sees no key gets zeros. Raises ValueError if the
     sizes do not fit.
     """
     require_heads(query, key, value, mask, bias, heads=heads, causal=causal)

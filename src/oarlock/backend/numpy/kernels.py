@@ -11,8 +11,8 @@ __all__ = ["KERNELS", "kernel", "kernel_of"]
 Kernel = Callable[..., Any]
 
 KERNELS: dict[tuple[Catalogue, str], Kernel] = {}
-"""By the operator's catalogue and name. A kernel takes and returns arrays where the operator's kernel takes and returns tensors, and does
-not modify its inputs."""
+"""By the operator's catalogue and name. A kernel has the signature of the operator's kernel, with arrays instead of
+tensors, and does not modify its inputs."""
 
 
 def kernel(function: Kernel) -> Kernel:

@@ -1,4 +1,4 @@
-"""Python functions that compute on numbers what PyTorch functions compute on tensors of one element."""
+"""Python functions on numbers that give the results of PyTorch functions on tensors of one element."""
 
 import operator
 from collections.abc import Callable, Sequence

@@ -120,7 +120,7 @@ def _of(operator: Operator) -> Variants:
 
 
 def _require_inputs(operator: Operator, *slots: str) -> None:
-    """Raise DeclarationError for a slot that is no input.
+    """Raise DeclarationError for a slot that is not an input.
 
     Gradients are not checked, to avoid creating their signatures; tests check them.
     """

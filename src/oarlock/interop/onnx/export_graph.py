@@ -59,7 +59,7 @@ Argument = Value | str | None
 
 @dataclass
 class Node:
-    """One node: the names of its inputs and outputs, and its attributes, of which a `Graph` is a nested block."""
+    """One node: the names of its inputs and outputs, and its attributes; a `Graph` among them is a nested block."""
 
     type: str
     inputs: list[str]

@@ -24,7 +24,7 @@ class Lowering:
         self.labels = labels or {}
         self.values: dict[Var, Value] = {}
         self.uneven: dict[Var, UnevenStack] = {}
-        """Stacks whose values may differ in size between iterations, and which are no single ONNX value."""
+        """Stacks whose values may differ in size between iterations, so that no ONNX value holds them."""
         self.refused: list[tuple[Op, str]] = []
 
     def give(self, graph: Graph, var: Var, name: str) -> Value:

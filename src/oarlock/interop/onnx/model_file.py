@@ -57,7 +57,7 @@ def _field(descriptor: Any, field: Field) -> Field:
 
 
 def domain_of(domain: str) -> str:
-    """Return the canonical name of a domain: the one of ONNX's operators has two names."""
+    """Return the canonical name of a domain: the domain of ONNX's own operators has two names."""
     return "" if domain == "ai.onnx" else domain
 
 

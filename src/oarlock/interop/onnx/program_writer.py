@@ -76,7 +76,7 @@ class ProgramWriter:
                 self._origins.setdefault(size, []).append((var, axis))
 
     def tellers(self, sizes: Iterable[Size]) -> list[Var]:
-        """Return visible variables whose shapes determine the symbols in `sizes`, where there are any."""
+        """Return visible variables whose shapes determine the symbols in `sizes`, as far as possible."""
         around = set(innermost_block(self.program).enclosing())
         names = {name for size in sizes for name in ({size} | names_in(size) if isinstance(size, str) else ())}
         found = [var for name in sorted(names) for var, _ in self._origins.get(name, ()) if var.block in around]

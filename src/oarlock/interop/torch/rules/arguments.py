@@ -80,7 +80,7 @@ def repeated(value: int | Sequence[int] | None, count: int, default: Sequence[in
 
 
 def numbers(items: Sequence[object], what: str) -> tuple[int, ...]:
-    """Return numbers that must be known at build time. Raises Unsupported, which calls them `what`, for sizes known only at run time."""
+    """Return numbers that must be known at build time. Raises Unsupported for sizes known only at run time; the message calls them `what`."""
     for item in items:
         if not isinstance(item, int):
             raise Unsupported(f"{what} is {item}, which is only known at run time")

@@ -148,6 +148,6 @@ def randperm(result: TensorType, n: Size, dtype: object = None):
 
 
 def _of(result: TensorType) -> Var:
-    """Return a tensor of the result's shape, of which only the shape is used."""
+    """Return a tensor of the result's shape; only its shape is used."""
     assert result.shape is not None
     return filled(result.shape, 0.0, DType.BOOL)

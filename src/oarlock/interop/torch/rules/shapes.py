@@ -161,7 +161,7 @@ def movedim(self: Var, source: int | Sequence[int], destination: int | Sequence[
 @rule("aten.cat.default", "aten.concat.default", "aten.concatenate.default", promote=("tensors",))
 def cat(tensors: Sequence[Var], dim: int = 0):
     rank = max(rank_of(x) for x in tensors)
-    kept = [x for x in tensors if rank_of(x) == rank]  # PyTorch ignores empty vectors, whatever the rank of the others
+    kept = [x for x in tensors if rank_of(x) == rank]  # PyTorch ignores empty vectors, even if the others have another rank
     return kept[0] if len(kept) == 1 else op.concat(kept, axis=axis_of(kept[0], dim))
 
 
