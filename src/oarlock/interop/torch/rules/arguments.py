@@ -80,7 +80,7 @@ def repeated(value: int | Sequence[int] | None, count: int, default: Sequence[in
 
 
 def numbers(items: Sequence[object], what: str) -> tuple[int, ...]:
-    """Return numbers that must be known at build time. Raises Unsupported for sizes known only at run time; the message calls them `what`."""
+    """Return numbers that must be known at build time. Raises Unsupported for sizes known only at run time, called `what` in it."""
     for item in items:
         if not isinstance(item, int):
             raise Unsupported(f"{what} is {item}, which is only known at run time")
