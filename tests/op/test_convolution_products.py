@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import oarlock as ol
-from oarlock.tensor import convolution_products
-from oarlock.tensor.convolution_products import choose_gradients, is_product
+from oarlock.tensor import convolution
+from oarlock.tensor.convolution import choose_gradients, is_product
 
 pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="PyTorch was built without what is faster otherwise")
 
@@ -87,7 +87,7 @@ def test_gradients_of_filters_of_one_channel_are_summed_by_lines(window, stride,
     expected = torch.conv2d(*wide, None, **options)
     dy = torch.randn(expected.shape, generator=torch.Generator().manual_seed(1))
     chosen = choose_gradients(dy, x.shape, filter.shape, padding, (True, True, False), (1, 1), 7)
-    assert chosen == (None, convolution_products.filter_gradient_by_channel)
+    assert chosen == (None, convolution.filter_gradient_by_channel)
     for found, wanted in zip(
         ol.op.conv2d_backward.kernel(x, filter, dy, **options), torch.autograd.grad(expected, wide, dy.double()), strict=False
     ):

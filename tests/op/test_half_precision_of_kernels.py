@@ -7,7 +7,7 @@ import torch
 
 from oarlock.op.rms_normalization import rms_norm
 from oarlock.tensor.attention import attend, attend_backward
-from oarlock.tensor.indices import take
+from oarlock.tensor.indexing import take
 from oarlock.tensor.normalization import normalize_batch
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from oarlock.tensor.row_steps import replace_rows
+from oarlock.tensor.optimizer_steps import replace_rows
 
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.uint8, torch.bool]
 

@@ -10,7 +10,7 @@ import oarlock as ol
 from oarlock.passes.precision.quantization import QuantizedWeight
 from oarlock.registry.catalogue import standard
 from oarlock.registry.type_check import require_legal
-from oarlock.tensor.quantization import quantized
+from oarlock.tensor.dtype import quantized
 
 IMAGES = numpy.random.default_rng(0).normal(size=(5, 3, 8, 8)).astype("float32")
 

@@ -9,7 +9,7 @@ from oarlock.passes.precision.quantization import LEAST_PRODUCT, Mode
 from oarlock.passes.precision.quantization import quantize as quantize_program
 from oarlock.registry.creator import describe_value
 from oarlock.runtime.scope import Scope
-from oarlock.tensor.quantization import quantized
+from oarlock.tensor.dtype import quantized
 
 __all__ = ["quantize"]
 

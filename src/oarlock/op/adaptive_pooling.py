@@ -6,7 +6,7 @@ from oarlock.errors import ShapeError
 from oarlock.op.places import take_places_dx
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Operator, Rejects
-from oarlock.tensor.pooling import adaptive_average_backward
+from oarlock.tensor.images import adaptive_average_backward
 
 __all__ = [
     "adaptive_average_pool1d",

@@ -16,7 +16,7 @@ from oarlock.op.elementwise import add, assign, divide, multiply, subtract
 from oarlock.op.reduction import sum_to_shape
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
-from oarlock.tensor.indices import indices_along, places_of, take
+from oarlock.tensor.indexing import indices_along, places_of, take
 
 __all__ = ["index", "index_put", "scatter_along_axis", "take_along_axis"]
 

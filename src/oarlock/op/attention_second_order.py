@@ -17,7 +17,7 @@ from oarlock.op.attention import (
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case
 from oarlock.registry.declaration import Operator
-from oarlock.tensor import attention_second_order as kernels
+from oarlock.tensor import attention as kernels
 from oarlock.tensor.attention import require_heads, split, summed_to
 
 __all__ = ["attention_bias_changes", "attention_changes"]

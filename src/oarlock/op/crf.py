@@ -10,7 +10,7 @@ from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.tensor.dtype import at_least_single
 from oarlock.tensor.lattice import FullTransitions, Lattice, best_path, pad_rows, sums_of, tangents_of
-from oarlock.tensor.splits import require_counted, require_cut, sequences_in
+from oarlock.tensor.sequences import require_counted, require_cut, sequences_in
 
 __all__ = ["crf_log_partition", "crf_share_changes", "viterbi_decode"]
 

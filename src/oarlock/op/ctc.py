@@ -11,7 +11,7 @@ from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.tensor.cross_entropy import require_classes
 from oarlock.tensor.dtype import at_least_single
 from oarlock.tensor.lattice import IMPOSSIBLE, BandTransitions, Lattice, pad_rows, sums_of, tangents_of
-from oarlock.tensor.splits import require_cut, sequences_in
+from oarlock.tensor.sequences import require_cut, sequences_in
 
 __all__ = ["ctc_loss", "ctc_occupancy_change"]
 

@@ -14,7 +14,7 @@ from oarlock.op.rearrangement import flip
 from oarlock.op.trusted_operator import operator
 from oarlock.op.unary import exp, log, number_like
 from oarlock.registry import Case, GradCheck, Rejects
-from oarlock.tensor.running_product import product_slopes, product_tangent, slopes_tangent
+from oarlock.tensor.products import product_slopes, product_tangent, slopes_tangent
 
 __all__ = ["cummax", "cummin", "cumprod", "cumsum", "logcumsumexp"]
 

@@ -11,7 +11,7 @@ from oarlock.op.matrix import linear, linear_dw, linear_dx
 from oarlock.op.reduction import fit_to
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck
-from oarlock.tensor.rows import onto_rows
+from oarlock.tensor.indexing import onto_rows
 
 __all__ = ["addcmul", "addmm", "addmm_nt", "lerp"]
 

@@ -12,7 +12,7 @@ from oarlock.op.reduction import broadcast_to_like
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.told_size import told_size
-from oarlock.tensor.rows import add_along, add_rows, take_along, take_rows
+from oarlock.tensor.indexing import add_along, add_rows, take_along, take_rows
 
 __all__ = ["arange_like", "gather", "merge", "nonzero", "scatter_add", "select_branch"]
 

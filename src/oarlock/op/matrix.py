@@ -8,8 +8,8 @@ from oarlock.op.elementwise import multiply
 from oarlock.op.reduction import broadcast_to_like, mean_dx
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck
-from oarlock.tensor.dot import dot_by_parts
-from oarlock.tensor.rows import as_rows, rows_times
+from oarlock.tensor.indexing import as_rows, rows_times
+from oarlock.tensor.products import dot_by_parts
 
 __all__ = ["adjoint", "dot", "linear", "matmul", "matrix_transpose"]
 

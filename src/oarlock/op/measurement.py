@@ -6,8 +6,7 @@ from oarlock.errors import ArgumentError
 from oarlock.ir.shape_rules import require_same
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, Rejects
-from oarlock.tensor.sequences import cells_of
-from oarlock.tensor.splits import lengths_in, require_cut, require_splits, sequences_in
+from oarlock.tensor.sequences import cells_of, lengths_in, require_cut, require_splits, sequences_in
 
 __all__ = ["chunk_counts", "contingency_table", "edit_distance", "require_scheme"]
 

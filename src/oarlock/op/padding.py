@@ -4,7 +4,7 @@ from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.size import add
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
-from oarlock.tensor.padding import PAD_MODES, padded_by_places, padded_with_value, require_room, summed_at_places
+from oarlock.tensor.images import PAD_MODES, padded_by_places, padded_with_value, require_room, summed_at_places
 
 __all__ = ["pad"]
 

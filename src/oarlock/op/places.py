@@ -6,7 +6,7 @@ from oarlock.ir.shape_rules import require_numbered
 from oarlock.ir.size import format_shape, product
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
-from oarlock.tensor.places import require_places
+from oarlock.tensor.images import require_places
 
 __all__ = ["take_places"]
 

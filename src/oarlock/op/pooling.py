@@ -8,8 +8,8 @@ from oarlock.op.places import take_places
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.own_values import unchecked
+from oarlock.tensor.images import require_places
 from oarlock.tensor.memory_format import channels_last, dense, empty_as, in_format_of, is_channels_last
-from oarlock.tensor.places import require_places
 
 __all__ = ["average_pool2d", "global_average_pool2d", "max_pool2d", "pooled_shape", "pooled_shapes", "require_seen"]
 

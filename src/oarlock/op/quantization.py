@@ -7,9 +7,8 @@ from oarlock.errors import ShapeError
 from oarlock.ir.shape_rules import require_axis
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, Rejects
-from oarlock.tensor.dtype import at_least_single
-from oarlock.tensor.quantization import least_scale, rounded
-from oarlock.tensor.rows import as_rows
+from oarlock.tensor.dtype import at_least_single, least_scale, rounded
+from oarlock.tensor.indexing import as_rows
 
 __all__ = ["dequantize", "linear_int8", "quantize_rows"]
 

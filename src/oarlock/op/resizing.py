@@ -6,8 +6,7 @@ from oarlock.errors import ArgumentError, ShapeError
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.tensor.dtype import at_least_single
-from oarlock.tensor.resizing import RESIZE_MODES, resized, resized_backward, scaled_size
-from oarlock.tensor.sampling import sampling_changes
+from oarlock.tensor.images import RESIZE_MODES, resized, resized_backward, sampling_changes, scaled_size
 
 __all__ = ["grid_sample", "grid_sample_changes", "resize"]
 

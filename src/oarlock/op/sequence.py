@@ -9,8 +9,7 @@ import torch
 from oarlock.op.elementwise import multiply, subtract
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
-from oarlock.tensor.sequences import divisors, ends_of, owners, put_at, sum_each, take_at
-from oarlock.tensor.splits import require_counted, require_cut, sequences_in
+from oarlock.tensor.sequences import divisors, ends_of, owners, put_at, require_counted, require_cut, sequences_in, sum_each, take_at
 
 __all__ = [
     "require_cut",

@@ -9,8 +9,17 @@ from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.signature import TensorType
 from oarlock.registry.told_size import told_size
-from oarlock.tensor.sequences import cells_of, join, joined_places, longest_of
-from oarlock.tensor.splits import lengths_in, require_counted, require_cut, require_splits, sequences_in
+from oarlock.tensor.sequences import (
+    cells_of,
+    join,
+    joined_places,
+    lengths_in,
+    longest_of,
+    require_counted,
+    require_cut,
+    require_splits,
+    sequences_in,
+)
 
 __all__ = ["sequence_concat", "sequence_elements", "sequence_pad", "sequence_split", "sequence_splits", "sequence_unpad"]
 

@@ -13,10 +13,9 @@ from oarlock.op.sorting import searchsorted
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.told_size import told_size
+from oarlock.tensor.indexing import require_rows
 from oarlock.tensor.memory_format import copies
-from oarlock.tensor.optimizer_steps import require_rate
-from oarlock.tensor.row_steps import distinct_rows, replace_rows, subtract_rows
-from oarlock.tensor.rows import require_rows
+from oarlock.tensor.optimizer_steps import distinct_rows, replace_rows, require_rate, subtract_rows
 
 __all__ = ["coalesce", "put_rows", "sparse_sgd"]
 

@@ -21,9 +21,9 @@ from oarlock.ir.size import Shape, format_shape
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, Rejects
 from oarlock.registry.signature import TensorType
+from oarlock.tensor.indexing import as_rows
 from oarlock.tensor.memory_format import copies, in_format_of
 from oarlock.tensor.optimizer_steps import each_times, require_rate, scaled, update_by_adam, update_by_momentum
-from oarlock.tensor.rows import as_rows
 
 __all__ = ["adam", "addmm_tn", "momentum", "multi_tensor_adam", "multi_tensor_momentum", "multi_tensor_sgd", "sgd", "sgd_addmm"]
 

@@ -1,4 +1,4 @@
-"""Conversion between Oarlock's and PyTorch's dtypes."""
+"""Conversion between Oarlock's and PyTorch's dtypes, and quantization to 8-bit integers."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ import torch
 
 from oarlock.ir.dtype import DType
 
-__all__ = ["at_least_single", "from_bytes", "from_torch", "to_torch"]
+__all__ = ["at_least_single", "from_bytes", "from_torch", "least_scale", "quantized", "rounded", "to_torch"]
 
 _TO_TORCH = {
     DType.FLOAT16: torch.float16,
@@ -46,3 +46,30 @@ def from_bytes(data: bytes, shape: Sequence[int], dtype: torch.dtype) -> torch.T
 def at_least_single(x: torch.Tensor) -> torch.Tensor:
     """Return half precision as float32, and other floats unchanged, for long sums and decompositions."""
     return x.float() if x.element_size() < 4 else x
+
+
+# Quantization
+
+
+def least_scale(dtype: torch.dtype) -> float:
+    """Return the minimum scale: the smallest normal number; for float16 the smallest subnormal, as its normal ones are large."""
+    information = torch.finfo(dtype)
+    return information.tiny * information.eps if dtype is torch.float16 else information.tiny
+
+
+def rounded(values: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    """Return ``values / scale`` as int8. Quotients in half precision are clipped, as they could round to 128."""
+    quotients = torch.div(at_least_single(values), at_least_single(scale)).round_()
+    return (quotients if values.dtype.itemsize > 2 else quotients.clamp_(-127.0, 127.0)).to(torch.int8)
+
+
+def quantized(values: torch.Tensor, axis: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Quantize to int8, with a scale for each index along `axis`: ``values = int8 * scale``, rounded to nearest.
+
+    A scale is the largest absolute value divided by 127, and at least `least_scale`.
+    """
+    others = [other for other in range(values.dim()) if other != axis % values.dim()]
+    scale = (torch.amax(torch.abs(values), others) / 127.0).clamp_min_(least_scale(values.dtype))
+    shape = [1] * values.dim()
+    shape[axis] = -1
+    return rounded(values, scale.reshape(shape)), scale

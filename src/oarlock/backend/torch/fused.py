@@ -2,7 +2,7 @@
 
 from oarlock.backend.torch.variants import in_place_variant
 from oarlock.op.fused import addmm, addmm_nt
-from oarlock.tensor.rows import as_rows
+from oarlock.tensor.indexing import as_rows
 
 
 @in_place_variant(addmm, "base")

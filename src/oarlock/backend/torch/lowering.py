@@ -20,7 +20,7 @@ from oarlock.backend.torch.derivation import is_pointwise, laid_as
 from oarlock.backend.torch.expression import Expression
 from oarlock.backend.torch.kernel_source import Tests, find_function, find_ours, path_of, returned
 from oarlock.registry.declaration import Operator
-from oarlock.tensor.rows import as_rows
+from oarlock.tensor.indexing import as_rows
 
 __all__ = ["derive_expressions"]
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
-from oarlock.tensor.splits import lengths_in
+from oarlock.tensor.sequences import lengths_in
 from oarlock.tensor.stacks import Stack
 
 __all__ = ["RaggedRows", "elements_in"]

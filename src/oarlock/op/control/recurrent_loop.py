@@ -16,7 +16,7 @@ from oarlock.op.trusted_operator import operator
 from oarlock.registry.own_sizes import BlockSizes
 from oarlock.registry.signature import TensorType
 from oarlock.registry.told_size import told_size
-from oarlock.tensor.splits import lengths_in
+from oarlock.tensor.sequences import lengths_in
 from oarlock.tensor.stacks import Stack, stack
 
 __all__ = ["recurrent", "require_one_length", "segments_of", "split_outputs"]

@@ -17,7 +17,7 @@ def _constant(g: Graph, x: Value, before: Numbers, after: Numbers, value: float)
 
 
 def _places(g: Graph, x: Value, before: Numbers, after: Numbers, mode: str) -> Iterator[tuple[int, str]]:
-    """Iterate over axes and the source positions of their elements, as in `tensor/padding.py`."""
+    """Iterate over axes and the source positions of their elements, as in `tensor/images.py`."""
     zero, one = g.ints([0]), g.ints([1])
     for axis, (start, stop) in enumerate(zip(before, after, strict=True), x.rank - len(before)):
         length = g.dim(x, axis)

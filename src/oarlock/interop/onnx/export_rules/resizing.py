@@ -10,7 +10,7 @@ from oarlock.interop.onnx.export_graph import Graph, Unsupported, Value, numpy_d
 from oarlock.interop.onnx.export_rule import export
 from oarlock.interop.onnx.export_rules.adaptive_pooling import multiplied_along
 from oarlock.ir.size import Size
-from oarlock.tensor.resizing import resized
+from oarlock.tensor.images import resized
 
 _RESIZE = {"nearest": ("nearest", "asymmetric"), "linear": ("linear", "half_pixel"), "cubic": ("cubic", "half_pixel")}
 

@@ -1,8 +1,29 @@
-"""The gradients of cumulative products, ``y[k] = x[0] ... x[k]`` along an axis, without division, as elements may be 0."""
+"""Long inner products, and the gradients of cumulative products."""
 
 import torch
 
-__all__ = ["product_slopes", "product_tangent", "slopes_tangent"]
+__all__ = ["dot_by_parts", "product_slopes", "product_tangent", "slopes_tangent"]
+
+# Inner products
+
+
+_PART = 4096  # elements that each of some tens of SIMD lanes may add sequentially and still round like pairwise summation
+
+
+def dot_by_parts(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """Return the sum of ``x * y`` over all elements, which must have at least four bytes and be on a CPU."""
+    x, y = x.reshape(-1), y.reshape(-1)
+    return torch.dot(x, y) if x.numel() < 32 * _PART else _sum_of_parts(x, y)
+
+
+def _sum_of_parts(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    whole = x.numel() // _PART * _PART
+    parts = torch.bmm(x[:whole].view(-1, 1, _PART), y[:whole].view(-1, 1, _PART).mT)  # a column view would be slow in PyTorch
+    total = torch.sum(parts)
+    return total if whole == x.numel() else total + torch.sum(x[whole:] * y[whole:])
+
+
+# Cumulative products
 
 
 class _Steps:
