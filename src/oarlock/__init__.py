@@ -69,7 +69,7 @@ _NAMES = {
     ),
     "oarlock.interop.onnx.importing": ("from_onnx",),
     "oarlock.interop.torch.imported": ("from_torch",),
-    "oarlock.interop.torch.state_dict": ("to_torch_state",),
+    "oarlock.interop.torch.state": ("to_torch_state",),
     "oarlock.ir": ("Block", "DType", "Program", "Var", "default_program", "get_variable"),
     "oarlock.ir.diff": ("diff_programs",),
     "oarlock.ir.content_hash": ("content_hash",),

@@ -18,7 +18,7 @@ from op.arguments import FORWARD, Arguments, arguments_of, build, cases_of, comp
 
 import oarlock as ol
 from oarlock.interop.onnx.export_rule import has_rule
-from oarlock.interop.torch.promotion import promoted
+from oarlock.interop.torch.arguments import promoted
 from oarlock.interop.torch.rules.registry import RESULT, Rule, load_rules
 from oarlock.registry import Case, GradCheck, Operator
 from oarlock.registry.signature import TensorType

@@ -14,7 +14,7 @@ from oarlock.errors import ArgumentError, UnsupportedError
 from oarlock.interop.torch.chance import draws_numbers
 from oarlock.interop.torch.example import Example
 from oarlock.interop.torch.marks import marked
-from oarlock.interop.torch.refusals import line_in
+from oarlock.interop.torch.report import line_in
 from oarlock.ir.location import here
 
 __all__ = ["Exported", "export_module", "find_aliases", "load_exporter", "quietly", "read_program", "require_module"]

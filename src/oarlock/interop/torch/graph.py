@@ -9,12 +9,9 @@ from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec,
 from torch.fx import Node
 
 from oarlock.errors import OarlockError, ProgramError, ShapeError
-from oarlock.interop.torch.constants import compute_constants
 from oarlock.interop.torch.export import Exported
-from oarlock.interop.torch.formulas import write_formulas_whole
-from oarlock.interop.torch.refusals import Refusals
-from oarlock.interop.torch.report import Report
-from oarlock.interop.torch.rotations import roll_halves
+from oarlock.interop.torch.report import Refusals, Report
+from oarlock.interop.torch.rewrites import compute_constants, roll_halves, write_formulas_whole
 from oarlock.interop.torch.state import Constant, State
 from oarlock.interop.torch.symbols import Symbols
 from oarlock.interop.torch.transposes import cancel_transposes

@@ -10,11 +10,10 @@ from torch.export import ExportedProgram
 from oarlock.backend.torch.private import pytree
 from oarlock.errors import ArgumentError, DTypeError, UnsupportedError
 from oarlock.interop.torch.archive import read_archive
-from oarlock.interop.torch.example import Example, read_example
+from oarlock.interop.torch.example import Example, label_outputs, read_example
 from oarlock.interop.torch.export import Exported, export_module, read_program, require_module
 from oarlock.interop.torch.graph import Graph, Input, write_graph
 from oarlock.interop.torch.report import Report
-from oarlock.interop.torch.structure import label_outputs
 from oarlock.io.model import Model
 from oarlock.ir.block_stack import current_block
 from oarlock.ir.location import here

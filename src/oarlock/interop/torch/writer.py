@@ -11,16 +11,14 @@ from torch.fx import GraphModule, Node
 from oarlock.backend.torch.private import HigherOrderOperator, OpOverload
 from oarlock.errors import OarlockError, ShapeError
 from oarlock.interop.torch import control
-from oarlock.interop.torch.arguments import bind, map_values, require_taken
+from oarlock.interop.torch.arguments import bind, map_values, promoted, require_taken
 from oarlock.interop.torch.chance import expected_value, training_flag
 from oarlock.interop.torch.marks import STOP
-from oarlock.interop.torch.promotion import promoted
-from oarlock.interop.torch.refusals import Refusals, line_of
+from oarlock.interop.torch.report import Refusals, line_of
 from oarlock.interop.torch.rules.arguments import telling
 from oarlock.interop.torch.rules.registry import RESULT, Unsupported, find_rule
-from oarlock.interop.torch.runtime_sizes import variable_of_size
 from oarlock.interop.torch.state import Constant, State
-from oarlock.interop.torch.symbols import Symbols
+from oarlock.interop.torch.symbols import Symbols, variable_of_size
 from oarlock.ir.block_stack import current_block
 from oarlock.ir.names import DRAWS
 from oarlock.ir.program import Program

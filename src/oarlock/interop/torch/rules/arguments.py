@@ -28,6 +28,7 @@ __all__ = [
     "find_dtype",
     "is_one",
     "like",
+    "nonzero_in",
     "numbers",
     "permuted",
     "rank_of",
@@ -122,6 +123,11 @@ def constant_value(x: Var) -> torch.Tensor | None:
 def like(number: Number | Var, x: Var) -> Var:
     """Return a number as a scalar variable of the dtype of `x`; return a variable unchanged."""
     return number if isinstance(number, Var) else op.full(shape=(), value=float(number), dtype=x.dtype)
+
+
+def nonzero_in(x: Var) -> Var:
+    """Return whether each element of `x` is nonzero."""
+    return x if x.dtype is DType.BOOL else op.not_equal(x, like(0, x))
 
 
 def is_one(number: object) -> bool:

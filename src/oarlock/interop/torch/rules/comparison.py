@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from oarlock import op
-from oarlock.interop.torch.rules.arguments import Number, as_dtype, like
+from oarlock.interop.torch.rules.arguments import Number, as_dtype, like, nonzero_in
 from oarlock.interop.torch.rules.registry import Unsupported, rule
 from oarlock.ir.dtype import DType
 from oarlock.ir.var import Var
@@ -49,14 +49,9 @@ def _comparable(x: Var, y: Var | Number) -> tuple[Var, Var]:
     return x, like(y, x)
 
 
-def _truth(x: Var) -> Var:
-    """Return whether each element of `x` is nonzero."""
-    return x if x.dtype is DType.BOOL else op.not_equal(x, like(0, x))
-
-
 def _logic(name: str) -> Callable[[Var, Var], Var]:
     def apply(self: Var, other: Var) -> Var:
-        return getattr(op, name)(_truth(self), _truth(other))
+        return getattr(op, name)(nonzero_in(self), nonzero_in(other))
 
     return apply
 
@@ -98,7 +93,7 @@ for _overload, _names in _SHIFTS.items():
 
 @rule("aten.logical_not.default")
 def logical_not(self: Var):
-    return op.logical_not(_truth(self))
+    return op.logical_not(nonzero_in(self))
 
 
 @rule("aten.bitwise_not.default")
@@ -140,13 +135,3 @@ def heaviside(self: Var, values: Var):
 @rule("aten.signbit.default")
 def signbit(self: Var):
     return op.full_like(self, value=0.0, dtype=DType.BOOL) if self.dtype is DType.BOOL else op.signbit(self)
-
-
-@rule("aten.isposinf.default")
-def isposinf(self: Var):
-    return op.isposinf(self) if self.dtype.is_floating else op.full_like(self, value=0.0, dtype=DType.BOOL)
-
-
-@rule("aten.isneginf.default")
-def isneginf(self: Var):
-    return op.isneginf(self) if self.dtype.is_floating else op.full_like(self, value=0.0, dtype=DType.BOOL)

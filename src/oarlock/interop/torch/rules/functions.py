@@ -70,6 +70,9 @@ _OF_FLOATS = {
     "special_expit": "sigmoid",
 }
 _OF_NUMBERS = {"abs": "abs", "absolute": "abs", "neg": "neg", "negative": "neg"}
+_CLASSES = {"isfinite": 1.0, "isinf": 0.0, "isnan": 0.0, "isneginf": 0.0, "isposinf": 0.0}
+"""Classes of floats, and their values for integers."""
+
 _ROUNDING = {"ceil": "ceil", "fix": "trunc", "trunc": "trunc"}
 
 
@@ -94,9 +97,18 @@ def _rounding(name: str) -> Callable[[Var], Var]:
     return apply
 
 
+def _class(name: str) -> Callable[[Var], Var]:
+    def apply(self: Var) -> Var:
+        return getattr(op, name)(self) if self.dtype.is_inexact else op.full_like(self, value=_CLASSES[name], dtype=DType.BOOL)
+
+    return apply
+
+
 for _table, _make in ((_OF_FLOATS, _of_floats), (_OF_NUMBERS, _of_numbers), (_ROUNDING, _rounding)):
     for _overload, _operator in _table.items():
         rule(f"aten.{_overload}.default")(_make(_operator))
+for _name in _CLASSES:
+    rule(f"aten.{_name}.default")(_class(_name))
 
 
 @rule("aten.round.default", "aten.round.decimals")
@@ -129,21 +141,6 @@ def logit(self: Var, eps: float | None = None):
 @rule("aten.polygamma.default", "aten.special_polygamma.default")
 def polygamma(n: int, self: Var):
     return op.polygamma(as_floating(self), order=n)
-
-
-@rule("aten.isnan.default")
-def isnan(self: Var):
-    return op.isnan(self) if self.dtype.is_inexact else op.full_like(self, value=0.0, dtype=DType.BOOL)
-
-
-@rule("aten.isinf.default")
-def isinf(self: Var):
-    return op.isinf(self) if self.dtype.is_inexact else op.full_like(self, value=0.0, dtype=DType.BOOL)
-
-
-@rule("aten.isfinite.default")
-def isfinite(self: Var):
-    return op.isfinite(self) if self.dtype.is_inexact else op.full_like(self, value=1.0, dtype=DType.BOOL)
 
 
 @rule("aten.nan_to_num.default")

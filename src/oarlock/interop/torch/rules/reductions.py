@@ -10,7 +10,7 @@ from oarlock.interop.torch.rules.arguments import (
     as_integer,
     axes_of,
     axis_of,
-    like,
+    nonzero_in,
     rank_of,
     refuse,
     reshaped,
@@ -137,16 +137,12 @@ def _place(x: Var, dim: int | None, keepdim: bool, *, largest: bool) -> Var:
 
 @rule("aten.any.default", "aten.any.dim", "aten.any.dims")
 def any(self: Var, dim: Dims = None, keepdim: bool = False):
-    return op.any(_truth(self), axis=over(self, dim), keepdim=keepdim)
+    return op.any(nonzero_in(self), axis=over(self, dim), keepdim=keepdim)
 
 
 @rule("aten.all.default", "aten.all.dim", "aten.all.dims")
 def all(self: Var, dim: Dims = None, keepdim: bool = False):
-    return op.all(_truth(self), axis=over(self, dim), keepdim=keepdim)
-
-
-def _truth(x: Var) -> Var:
-    return x if x.dtype is DType.BOOL else op.not_equal(x, like(0, x))
+    return op.all(nonzero_in(self), axis=over(self, dim), keepdim=keepdim)
 
 
 @rule("aten.count_nonzero.default", "aten.count_nonzero.dim_IntList")
