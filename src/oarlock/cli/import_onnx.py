@@ -10,8 +10,8 @@ from oarlock.cli.imported_operators import Imports
 from oarlock.cli.output_file import destination
 from oarlock.cli.untrusted_run import Untrusted
 from oarlock.errors import ArgumentError
-from oarlock.interop.onnx.comparison import compare_with_onnxruntime
 from oarlock.interop.onnx.importing import from_onnx
+from oarlock.interop.onnx.runtime import compare_with_onnxruntime
 from oarlock.io.model import save_model
 
 __all__ = ["import_onnx"]

@@ -1,5 +1,6 @@
 """`load_weights`: load safetensors files into the variables of a program, by tensor name."""
 
+import json
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,13 +8,13 @@ from typing import NamedTuple
 
 import torch
 
-from oarlock.errors import ArgumentError, DTypeError, LimitError, ShapeError, UndefinedVarError
-from oarlock.interop.tied_names import find_tied_names
+from oarlock.errors import ArgumentError, DTypeError, FormatError, LimitError, ShapeError, UndefinedVarError
 from oarlock.io.container import PROGRAM
 from oarlock.io.tensor_file import TensorEntry
 from oarlock.io.weight_files import WeightFiles
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
+from oarlock.ir.names import ALIASES
 from oarlock.ir.program import Program
 from oarlock.ir.size import format_shape
 from oarlock.out_of_memory import refuses_memory
@@ -25,7 +26,7 @@ from oarlock.runtime.value import first_beyond
 from oarlock.suggestions import find_near
 from oarlock.tensor.dtype import from_torch, to_torch
 
-__all__ = ["LoadedWeights", "Source", "load_weights"]
+__all__ = ["LoadedWeights", "Source", "find_tied_names", "load_weights"]
 
 Source = str | tuple[str, Sequence[int]] | None
 """The source of a variable: a tensor's name; its name and a permutation of its axes; or None to keep the variable."""
@@ -352,3 +353,30 @@ def _read(taken: Mapping[str, _Taken], wanted: Mapping[str, _Wanted], files: Wei
                     hint=f'use names={{"{name}": None}} to keep the value of the variable',
                 )
     return {name: values[name] for name in taken}
+
+
+# Tied names
+
+
+def find_tied_names(program: Program | None, scope: Scope) -> dict[str, str]:
+    """Return other names of variables, mapped to the variables. They are read from the scope or, failing that, the program.
+
+    Raises FormatError for an invalid table.
+    """
+    if (found := scope.find_var(ALIASES)) is not None and found.is_set:
+        try:
+            data = bytes(scope[ALIASES].tolist())  # type: ignore[attr-defined]
+        except (AttributeError, TypeError, ValueError):
+            data = b""
+    else:
+        var = None if program is None else program.main.find_var(ALIASES)
+        if var is None or var.initializer is None:
+            return {}
+        data = var.initializer.attributes.get("data", b"")
+    try:
+        read = json.loads(data)  # type: ignore[arg-type]
+    except (TypeError, ValueError, RecursionError):
+        read = None
+    if not isinstance(read, dict) or not all(isinstance(item, str) for item in read.values()):
+        raise FormatError(f"{ALIASES} is not a valid table of tied names")
+    return read

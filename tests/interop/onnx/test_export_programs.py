@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import oarlock as ol
 from oarlock.cli.main import app
-from oarlock.interop.onnx import export_file, runtime
+from oarlock.interop.onnx import export_model, runtime
 from oarlock.interop.onnx.export_model import IR_VERSIONS
 
 RANDOM = numpy.random.default_rng(0)
@@ -97,7 +97,7 @@ def test_values_that_one_message_does_not_hold_stand_in_a_file_beside_it(tmp_pat
         program.targets["y"] = ol.layer.fc(ol.layer.data("x", shape=[70]), 11, name="dense")
     scope = ol.init(program, ol.Scope())
     feed = {"x": RANDOM.normal(size=(2, 70)).astype("float32")}
-    monkeypatch.setattr(export_file, "_LARGEST", 3000)
+    monkeypatch.setattr(export_model, "_LARGEST", 3000)
     (tmp_path / "model.onnx.data").write_bytes(b"what an earlier export left")
     for _ in range(2):
         ol.to_onnx(program, tmp_path / "model.onnx", scope)
@@ -119,6 +119,6 @@ def test_a_large_model_is_run_from_files(tmp_path, monkeypatch):
     model = ol.Model(program, ol.init(program, ol.Scope()))
     feed = {"x": RANDOM.normal(size=(2, 70)).astype("float32")}
     expected = ol.infer(model, feed)
-    monkeypatch.setattr(export_file, "_LARGEST", 3000)
+    monkeypatch.setattr(export_model, "_LARGEST", 3000)
     monkeypatch.setattr(runtime, "_LARGE", 3000)
     numpy.testing.assert_allclose(ol.infer(model, feed, backend="onnxruntime"), expected, *ONNX_LOSSES)

@@ -9,7 +9,7 @@ from onnx import helper
 from tolerances import VALUES
 
 import oarlock as ol
-from oarlock.interop.onnx.comparison import compare_with_onnxruntime
+from oarlock.interop.onnx.runtime import compare_with_onnxruntime
 
 
 def perceptron():

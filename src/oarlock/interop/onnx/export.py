@@ -10,10 +10,9 @@ from typing import Any
 import numpy
 
 from oarlock.errors import ArgumentError, ProgramError, UnsetVarError
-from oarlock.interop.onnx.export_file import write_model_file
 from oarlock.interop.onnx.export_graph import Graph, Shared, Value, numpy_dtype
 from oarlock.interop.onnx.export_lowering import Lowering
-from oarlock.interop.onnx.export_model import IR_VERSIONS, write_model
+from oarlock.interop.onnx.export_model import IR_VERSIONS, write_model, write_model_file
 from oarlock.interop.onnx.export_rules.randomness import TRIP, draw_path, key_name
 from oarlock.interop.onnx.package import get_package
 from oarlock.ir.location import here

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy
 
-from oarlock.interop.onnx.element_types import NUMBERS
 from oarlock.interop.onnx.package import get_package
+from oarlock.interop.onnx.tensors import NUMBERS
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.polynomial import find_division, find_least

@@ -8,14 +8,12 @@ from typing import Any
 import oarlock.interop.onnx.import_rules  # noqa: F401  declares the rules
 from oarlock import op
 from oarlock.errors import ArgumentError, FormatError, OarlockError, ShapeError
-from oarlock.interop.onnx.element_types import DTYPES, NAMES
-from oarlock.interop.onnx.external_data import ExternalFiles
-from oarlock.interop.onnx.gaps import refuse
 from oarlock.interop.onnx.importer import Importer, Missing, Names, Value
 from oarlock.interop.onnx.known_value import Known, known_numbers
 from oarlock.interop.onnx.model_file import opsets_of, read_model_file
 from oarlock.interop.onnx.program_writer import ProgramWriter, legal_name
-from oarlock.interop.onnx.tensors import TensorReader
+from oarlock.interop.onnx.rule import refuse
+from oarlock.interop.onnx.tensors import DTYPES, NAMES, ExternalFiles, TensorReader
 from oarlock.io.model import Model
 from oarlock.ir.location import here
 from oarlock.ir.program import Program

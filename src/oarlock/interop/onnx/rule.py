@@ -1,11 +1,13 @@
-"""The import rules of ONNX operators: one function each, with inputs by position and attributes by name."""
+"""The import rules of ONNX operators: one function each, with inputs by position and attributes by name; and unsupported nodes."""
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Rule", "Unsupported", "find_rule", "fold", "folds", "rule", "rules"]
+from oarlock.errors import UnsupportedError
+
+__all__ = ["Gap", "Rule", "Unsupported", "find_rule", "fold", "folds", "refuse", "rule", "rules"]
 
 NEVER = 2**31
 
@@ -91,3 +93,43 @@ def fold(*types: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 def find_rule(type: str, opset: int) -> Rule | None:
     """Return the rule of an operator in an opset, or None."""
     return next((item for item in rules.get(type, ()) if item.since <= opset < item.until), None)
+
+
+# Unsupported nodes
+
+
+_MOST_LINES = 24
+
+
+@dataclass(frozen=True)
+class Gap:
+    """An unsupported node: its operator, its name and the reason. `unknown` is the value that would have to be known."""
+
+    operator: str
+    node: str
+    reason: str
+    hint: str | None = None
+    unknown: str | None = None
+
+
+def refuse(gaps: Sequence[Gap], name: str, nodes: int) -> UnsupportedError:
+    """Return the error that reports all gaps, grouped by operator and reason; its `refusals` are the gaps."""
+    groups: dict[tuple[str, str], list[Gap]] = {}
+    for gap in gaps:
+        groups.setdefault((gap.operator, gap.reason), []).append(gap)
+    lines = []
+    for (operator, reason), found in groups.items():
+        names = [gap.node for gap in found[:3] if gap.node]
+        more = f", and {len(found) - len(names)} more" if names and len(found) > len(names) else ""
+        where = f" ({', '.join(names)}{more})" if names else f" ({len(found)} nodes)" if len(found) > 1 else ""
+        lines.append(f"{operator}{where}: {reason}"[:400])
+    left = len(lines) - _MOST_LINES
+    shown = lines[:_MOST_LINES] + ([f"and {left} more reasons"] if left > 0 else [])
+    hints = list(dict.fromkeys(gap.hint for gap in gaps if gap.hint))
+    error = UnsupportedError(
+        f'"{name}" cannot be imported: {len(gaps)} of its {nodes} nodes are not supported',
+        given=shown,
+        hint="; ".join(hints[:2]) or None,
+    )
+    error.refusals = tuple(gaps)  # type: ignore[attr-defined]
+    return error

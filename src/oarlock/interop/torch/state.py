@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import torch
 
 from oarlock.errors import ArgumentError, ProgramError, UnsetVarError
-from oarlock.interop.tied_names import find_tied_names
 from oarlock.interop.torch.export import Exported, find_aliases
 from oarlock.interop.torch.imported import ImportedModule
+from oarlock.interop.weights import find_tied_names
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here

@@ -4,6 +4,7 @@ import math
 
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
+from oarlock.interop.onnx.export_rules.functions import expm1
 
 __all__ = ["hidden_by_order", "softmax_gradient"]
 
@@ -122,3 +123,97 @@ def hidden_by_order(g: Graph, rows: str, columns: str) -> str:
 def causal_softmax(g: Graph, x: Value) -> str:
     hidden = hidden_by_order(g, g.dim(x, -2), g.dim(x, -1))
     return g("Softmax", g("Where", hidden, g.scalar(-math.inf, x.dtype), x), axis=-1)
+
+
+# Smooth activations
+
+
+export("log_sigmoid")(lambda g, x: g("Neg", g("Softplus", g("Neg", x))))
+export("silu")(lambda g, x: g("Mul", x, g("Sigmoid", x)))
+export("mish")(lambda g, x: g("Mul", x, g("Tanh", g("Softplus", x))))
+
+
+def _bend(g: Graph, s: str, x: Value) -> str:
+    """Return ``s (1 - s)``, the derivative of the sigmoid ``s``."""
+    return g("Mul", s, g("Sub", g.scalar(1, x.dtype), s))
+
+
+@export("silu_dx")
+def silu_dx(g: Graph, x: Value, dy: Value) -> str:
+    """Return ``dy (s + x s (1 - s))``."""
+    s = g("Sigmoid", x)
+    return g("Mul", dy, g("Add", s, g("Mul", x, _bend(g, s, x))))
+
+
+@export("mish_dx")
+def mish_dx(g: Graph, x: Value, dy: Value) -> str:
+    """Return ``dy (t + x s (1 - t t))``, with the tanh ``t`` of softplus and the sigmoid ``s``."""
+    t = g("Tanh", g("Softplus", x))
+    rest = g("Sub", g.scalar(1, x.dtype), g("Mul", t, t))
+    return g("Mul", dy, g("Add", t, g("Mul", g("Mul", x, g("Sigmoid", x)), rest)))
+
+
+@export("elu")
+def elu(g: Graph, x: Value, *, alpha: float, scale: float, input_scale: float) -> str:
+    zero = g.scalar(0, x.dtype)
+    below = expm1(g, Value(g("Mul", g("Min", x, zero), g.scalar(input_scale, x.dtype)), x.dtype, x.shape))
+    below = g("Mul", below, g.scalar(alpha * scale, x.dtype))
+    return g("Where", g("Greater", x, zero), g("Mul", x, g.scalar(scale, x.dtype)), below)
+
+
+@export("elu_dx")
+def elu_dx(g: Graph, x: Value, dy: Value, *, alpha: float, scale: float, input_scale: float) -> str:
+    zero = g.scalar(0, x.dtype)
+    below = g("Exp", g("Mul", g("Min", x, zero), g.scalar(input_scale, x.dtype)))
+    slope = g("Mul", below, g.scalar(alpha * scale * input_scale, x.dtype))
+    return g("Mul", dy, g("Where", g("Greater", x, zero), g.scalar(scale, x.dtype), slope))
+
+
+@export("softplus")
+def softplus(g: Graph, x: Value, *, beta: float, threshold: float) -> str:
+    """Return ``log(1 + exp(beta x)) / beta``, and ``x`` itself above the threshold."""
+    scaled = g("Mul", x, g.scalar(beta, x.dtype))
+    soft = g("Div", g("Softplus", scaled), g.scalar(beta, x.dtype))
+    return g("Where", g("Greater", scaled, g.scalar(threshold, x.dtype)), x, soft)
+
+
+@export("softplus_dx")
+def softplus_dx(g: Graph, x: Value, dy: Value, *, beta: float, threshold: float) -> str:
+    scaled = g("Mul", x, g.scalar(beta, x.dtype))
+    return g("Where", g("Greater", scaled, g.scalar(threshold, x.dtype)), dy, g("Mul", dy, g("Sigmoid", scaled)))
+
+
+# Piecewise activations
+
+
+export("hardswish")(lambda g, x: g("HardSwish", x))
+export("hardsigmoid")(lambda g, x: g("HardSigmoid", x, alpha=1 / 6, beta=0.5))
+export("leaky_relu")(lambda g, x, *, slope: g("LeakyRelu", x, alpha=slope))
+export("hardtanh")(lambda g, x, *, lower, upper: g("Min", g("Max", x, g.scalar(lower, x.dtype)), g.scalar(upper, x.dtype)))
+
+
+def _between(g: Graph, x: Value, lower: float, upper: float) -> str:
+    return g("And", g("Greater", x, g.scalar(lower, x.dtype)), g("Less", x, g.scalar(upper, x.dtype)))
+
+
+@export("hardtanh_dx")
+def hardtanh_dx(g: Graph, x: Value, dy: Value, *, lower: float, upper: float) -> str:
+    return g("Where", _between(g, x, lower, upper), dy, g.scalar(0, dy.dtype))
+
+
+@export("hardsigmoid_dx")
+def hardsigmoid_dx(g: Graph, x: Value, dy: Value) -> str:
+    return g("Where", _between(g, x, -3.0, 3.0), g("Mul", dy, g.scalar(1 / 6, dy.dtype)), g.scalar(0, dy.dtype))
+
+
+@export("hardswish_dx")
+def hardswish_dx(g: Graph, x: Value, dy: Value) -> str:
+    """Return the derivative: ``x / 3 + 1 / 2`` between -3 and 3, 0 below and 1 above."""
+    slope = g("Add", g("Div", x, g.scalar(3, x.dtype)), g.scalar(0.5, x.dtype))
+    outside = g("Where", g("Less", x, g.scalar(0, x.dtype)), g.scalar(0, dy.dtype), dy)
+    return g("Where", _between(g, x, -3.0, 3.0), g("Mul", dy, slope), outside)
+
+
+@export("leaky_relu_dx")
+def leaky_relu_dx(g: Graph, x: Value, dy: Value, *, slope: float) -> str:
+    return g("Where", g("Greater", x, g.scalar(0, x.dtype)), dy, g("Mul", dy, g.scalar(slope, dy.dtype)))

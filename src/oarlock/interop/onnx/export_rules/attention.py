@@ -2,7 +2,7 @@
 
 import math
 
-from oarlock.interop.onnx.export_graph import Graph, Unsupported, Value
+from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
 from oarlock.interop.onnx.export_rules.activation import hidden_by_order
 from oarlock.interop.onnx.export_rules.reduction import sum_to
@@ -125,8 +125,3 @@ def scaled_dot_product_attention_dvalue(g: Graph, query: Value, key: Value, valu
 def scaled_dot_product_attention_dbias(g: Graph, query, key, value, y, logsumexp, dy, bias, mask=None, dlogsumexp=None, **settings) -> str:
     back = Backward(g, query, key, value, y, logsumexp, dy, mask, bias, dlogsumexp, **settings)
     return sum_to(g, Value(back.dfit, query.dtype, back.shape), bias)
-
-
-@export("attention_changes", "attention_bias_changes")
-def changes(g: Graph, *_: Value | None, **__: object) -> str:
-    raise Unsupported("ONNX has no operator for gradients of the gradients of attention")

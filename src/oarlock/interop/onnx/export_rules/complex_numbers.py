@@ -1,9 +1,11 @@
-"""Complex numbers as real and imaginary parts in a last axis of 2, as in ONNX's DFT."""
+"""Complex numbers as real and imaginary parts in a last axis of 2, as in ONNX's DFT, and Fourier transforms."""
+
+import math
 
 from oarlock.interop.onnx.export_graph import Graph, Unsupported, Value
 from oarlock.interop.onnx.export_rule import export_of_complex
 from oarlock.interop.onnx.export_rules.elementwise import sum_
-from oarlock.interop.onnx.export_rules.paired_functions import hypot
+from oarlock.interop.onnx.export_rules.functions import hypot
 from oarlock.interop.onnx.export_rules.reduction import axes_of
 from oarlock.ir.dtype import DType
 
@@ -53,11 +55,6 @@ def abs_(g: Graph, x: Value) -> str:
     return hypot(g, real, imag)
 
 
-@export_of_complex("angle", "sgn")
-def refused(g: Graph, *_: Value, **__: object) -> str:
-    raise Unsupported("ONNX has no operator for the angle of complex numbers")
-
-
 @export_of_complex("multiply")
 def multiply(g: Graph, x: Value, y: Value) -> str:
     (a, b), (c, d) = _parts(g, x), _parts(g, y)
@@ -80,3 +77,41 @@ def cast(g: Graph, x: Value, *, dtype: DType) -> str:
     if g.op.inputs["x"][0].dtype.is_complex:
         return parts
     return _joined(g, parts, g("Mul", parts, g.scalar(0.0, dtype.real)))
+
+
+# Fourier transforms
+
+
+_DIVISIONS = {"backward": 0.0, "ortho": 0.5, "forward": 1.0}
+"""The power of n that divides a transform; its inverse is divided by the rest, so that the powers add up to 1."""
+
+
+def _transform(g: Graph, x: Value, at: int, inverse: bool, norm: str, *, onesided: bool = False) -> str:
+    """Apply DFT along an axis of complex or real numbers. ONNX divides the inverse by n."""
+    length = x.sizes[at]
+    if not isinstance(length, int):
+        raise Unsupported("transforms along an axis of unknown size are not supported")
+    given = g.unsqueeze(x, 0)  # DFT requires a batch axis
+    if onesided:
+        given = g.unsqueeze(given, x.rank + 1)
+    how = {"inverse": int(inverse), "onesided": int(onesided)}
+    y = g("DFT", given, "", g.ints(at + 1), **how) if g.opset >= 20 else g("DFT", given, axis=at + 1, **how)
+    y = g.squeeze(y, 0)
+    power = _DIVISIONS[norm] if inverse else -_DIVISIONS[norm]
+    return g("Mul", y, g.scalar(math.pow(length, power), x.dtype)) if power else y
+
+
+@export_of_complex("fourier")
+def fourier(g: Graph, x: Value, *, axis: int, inverse: bool, norm: str) -> str:
+    return _transform(g, x, axis % (x.rank - 1), inverse, norm)
+
+
+@export_of_complex("fourier_dx")
+def fourier_dx(g: Graph, dy: Value, *, axis: int, inverse: bool, norm: str) -> str:
+    turned = {"backward": "forward", "ortho": "ortho", "forward": "backward"}[norm]
+    return _transform(g, dy, axis % (dy.rank - 1), not inverse, turned)
+
+
+@export_of_complex("real_fourier")
+def real_fourier(g: Graph, x: Value, *, axis: int, norm: str) -> str:
+    return _transform(g, x, axis % x.rank, False, norm, onesided=True)

@@ -3,8 +3,8 @@
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
 from oarlock.interop.onnx.export_rules.activation import softmax_gradient
+from oarlock.interop.onnx.export_rules.functions import log1p
 from oarlock.interop.onnx.export_rules.reduction import count_over
-from oarlock.interop.onnx.export_rules.unary import log1p
 from oarlock.ir.dtype import DType
 
 

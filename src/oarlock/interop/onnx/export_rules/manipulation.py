@@ -1,9 +1,10 @@
-"""Reshape, transpose, join and split tensors."""
+"""Constant tensors and ranges; reshaping, transposing, joining, splitting and slicing."""
 
 import math
 
 from oarlock.interop.onnx.export_graph import END, Graph, Value
 from oarlock.interop.onnx.export_rule import export
+from oarlock.ir.dtype import DType
 from oarlock.ir.size import Size
 
 __all__ = ["in_shape", "put_along"]
@@ -98,3 +99,80 @@ def stack(g: Graph, xs: list[Value], *, axis: int) -> str:
 def select_branch(g: Graph, stacks: list[Value]) -> str:
     joined = stacks[0].name if len(stacks) == 1 else g("Concat", *stacks, axis=0)
     return g.squeeze(joined, 0)
+
+
+# Constant tensors and ranges
+
+
+@export("full")
+def full(g: Graph, *, shape: Value | tuple[Size, ...], value: Value | float, dtype: DType) -> str:
+    sizes = shape.name if isinstance(shape, Value) else g.dims(shape)
+    if isinstance(value, Value):
+        return g("Expand", g.reshape(g.cast(value, dtype), []), sizes)
+    return g.filled(value if dtype.is_floating else int(value), dtype, sizes)
+
+
+@export("full_like")
+def full_like(g: Graph, like: Value, *, value: float, dtype: DType) -> str:
+    return g.filled(value if dtype.is_floating else int(value), dtype, g.shape(like))
+
+
+@export("full_batch_size_like")
+def full_batch_size_like(g: Graph, like: Value, *, axis: int, shape: tuple[int, ...], value: float, dtype: DType) -> str:
+    sizes = g("Concat", g.dim(like, axis), g.ints(list(shape)), axis=0)
+    return g.filled(value if dtype.is_floating else int(value), dtype, sizes)
+
+
+@export("numel")
+def numel(g: Graph, like: Value, *, dtype: DType) -> str:
+    return g.cast(g("Size", like), dtype) if dtype is not DType.INT64 else g("Size", like)
+
+
+@export("arange_like")
+def arange_like(g: Graph, like: Value) -> str:
+    return g.arange(g.dim(like, 0))
+
+
+# Shapes with symbolic sizes
+
+
+Sizes = tuple[Size, ...]
+
+
+@export("view")
+def view(g: Graph, x: Value, like: list[Value], *, shape: Sizes) -> str:
+    given = g.result().shape
+    return in_shape(g, x, shape if given is None else given)
+
+
+@export("broadcast_to")
+def broadcast_to(g: Graph, x: Value, like: list[Value], *, shape: Value | Sizes) -> str:
+    if isinstance(shape, Value):
+        own = g("Equal", shape, g.ints([-1]))  # -1 keeps the size of x; Expand does so for 1
+        return g("Expand", x, g("Where", own, g.ints([1]), shape))
+    return g("Expand", x, g.dims(g.result().shape or ()))
+
+
+@export("narrow")
+def narrow(g: Graph, x: Value, like: list[Value], *, length: Sizes, axis: int, start: Sizes = (0,)) -> str:
+    first = g.size(start[0])
+    return g.slice(x, axis, first, g("Add", first, g.size(length[0])))
+
+
+@export("narrow_dx")
+def narrow_dx(g: Graph, x: Value, like: list[Value], dy: Value, *, length: Sizes, axis: int, start: Sizes = (0,)) -> str:
+    places = g("Add", g.arange(g.size(length[0])), g.size(start[0]))
+    return put_along(g, dy, places, x, axis)
+
+
+@export("size")
+def size(g: Graph, like: Value, *, axis: int = 0) -> str:
+    return g("Squeeze", g.dim(like, axis))
+
+
+@export("arange")
+def arange(
+    g: Graph, like: list[Value], *, stop: Value | Sizes, start: Value | Sizes = (0,), step: int = 1, dtype: DType = DType.INT64
+) -> str:
+    first, last = (g("Squeeze", item if isinstance(item, Value) else g.size(item[0])) for item in (start, stop))
+    return g.cast(Value(g("Range", first, last, g.ints(step)), DType.INT64, None), dtype)

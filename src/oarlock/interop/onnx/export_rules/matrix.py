@@ -1,8 +1,11 @@
-"""Matrix products, also fused with sums and gathers."""
+"""Matrix products, also fused with sums, gathers and 8-bit integers; determinants."""
+
+import numpy
 
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
 from oarlock.interop.onnx.export_rules.indexing import add_rows
+from oarlock.ir.dtype import DType
 
 __all__ = ["linear_dw", "transposed"]
 
@@ -71,3 +74,60 @@ def embedding_linear_dx(g: Graph, rows: Value, w: Value, x: Value, dout: Value) 
 def embedding_linear_dw(g: Graph, x: Value, rows: Value, dout: Value) -> str:
     taken = Value(g("Gather", x, rows, axis=0), x.dtype, (*rows.sizes, *x.sizes[1:]))
     return g("Gemm", g.rows(taken), g.rows(dout), transA=1)
+
+
+# Decompositions
+
+
+@export("det")
+def det(g: Graph, x: Value) -> str:
+    return g("Det", x)
+
+
+@export("power_iteration")
+def power_iteration(g: Graph, x: Value, u: Value, *, iterations: int, epsilon: float) -> tuple[str, str]:
+    """Return the vectors of inference: ``u`` is unchanged, and ``v`` is normalized."""
+
+    def unit(vector: str) -> str:
+        length = g.reduce("ReduceL2", vector, None, keepdim=True)
+        return g("Div", vector, g("Max", length, g.scalar(epsilon, x.dtype)))
+
+    return g("Identity", u), unit(g("MatMul", unit(u.name), x))
+
+
+# 8-bit integers
+
+
+_LEAST = {DType.FLOAT16: 2.0**-24, DType.BFLOAT16: 2.0**-126, DType.FLOAT32: 2.0**-126, DType.FLOAT64: float(numpy.finfo("float64").tiny)}
+"""The minimum scale of each dtype: the smallest normal number; for float16 the smallest subnormal."""
+
+_HALVES = (DType.FLOAT16, DType.BFLOAT16)
+
+
+def _wide(g: Graph, value: Value | str, dtype: DType) -> Value | str:
+    """Cast a value of half precision to float32."""
+    return g.cast(value, DType.FLOAT32) if dtype in _HALVES else value
+
+
+@export("quantize_rows")
+def quantize_rows(g: Graph, x: Value) -> tuple[str, str]:
+    largest = g.reduce("ReduceMax", g("Abs", x), [x.rank - 1], keepdim=True)
+    scale = g("Max", g("Div", largest, g.scalar(127.0, x.dtype)), g.scalar(_LEAST[x.dtype], x.dtype))
+    quotients = g("Div", _wide(g, x, x.dtype), _wide(g, scale, x.dtype))
+    return g.cast(g("Round", quotients), DType.INT8), g.squeeze(scale, x.rank - 1)
+
+
+@export("linear_int8")
+def linear_int8(g: Graph, q: Value, scale: Value, w: Value, w_scale: Value, bias: Value | None = None) -> str:
+    sums = g("MatMulInteger", g.unsqueeze(q, 0) if q.rank == 1 else q, w)
+    dtype = w_scale.dtype
+    floats = g.cast(g.squeeze(sums, 0) if q.rank == 1 else sums, DType.FLOAT32 if dtype in _HALVES else dtype)
+    out = g("Mul", g("Mul", floats, _wide(g, g.unsqueeze(scale, scale.rank), dtype)), _wide(g, w_scale, dtype))
+    out = out if bias is None else g("Add", out, _wide(g, bias, dtype))
+    return g.cast(out, dtype) if dtype in _HALVES else out
+
+
+@export("dequantize")
+def dequantize(g: Graph, q: Value, scale: Value, *, axis: int) -> str:
+    others = [other for other in range(q.rank) if other != axis % q.rank]
+    return g("Mul", g.cast(q, scale.dtype), g.unsqueeze(scale, *others) if others else scale)

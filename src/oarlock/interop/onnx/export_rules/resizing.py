@@ -8,7 +8,7 @@ import torch
 
 from oarlock.interop.onnx.export_graph import Graph, Unsupported, Value, numpy_dtype
 from oarlock.interop.onnx.export_rule import export
-from oarlock.interop.onnx.export_rules.adaptive_pooling import multiplied_along
+from oarlock.interop.onnx.export_rules.pooling import multiplied_along
 from oarlock.ir.size import Size
 from oarlock.tensor.images import resized
 
@@ -94,8 +94,3 @@ def grid_sample(g: Graph, x: Value, grid: Value, *, mode: str, padding_mode: str
         g.require_opset(20, "GridSample of volumes")
     names = {"bilinear": "linear", "bicubic": "cubic"} if g.opset >= 20 else {}
     return g("GridSample", x, grid, mode=names.get(mode, mode), padding_mode=padding_mode, align_corners=int(align_corners))
-
-
-@export("grid_sample_dx", "grid_sample_dgrid", "grid_sample_changes")
-def grid_sample_gradient(g: Graph, *_: Value, **__: object) -> str:
-    raise Unsupported("ONNX has no operator for the gradients of GridSample")

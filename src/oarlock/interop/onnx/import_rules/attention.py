@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING
 
 from oarlock import op
-from oarlock.interop.onnx.element_types import DTYPES
 from oarlock.interop.onnx.import_rules.forms import constant, moved, rank_of, reshaped, shape_of, unsqueezed
 from oarlock.interop.onnx.import_rules.matrices import expanded
 from oarlock.interop.onnx.known_value import known_sizes
 from oarlock.interop.onnx.rule import Unsupported, rule
+from oarlock.interop.onnx.tensors import DTYPES
 from oarlock.ir import size as sizes
 from oarlock.ir.dtype import DType
 from oarlock.ir.size import Size

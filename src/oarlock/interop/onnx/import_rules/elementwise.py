@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from oarlock import op
-from oarlock.interop.onnx.element_types import DTYPES, NAMES
 from oarlock.interop.onnx.import_rules.forms import by_pairs, constant, filled
 from oarlock.interop.onnx.known_value import Known
 from oarlock.interop.onnx.rule import Unsupported, rule
+from oarlock.interop.onnx.tensors import DTYPES, NAMES
 from oarlock.ir.dtype import DType
 from oarlock.ir.var import Var
 

@@ -197,7 +197,7 @@ def unique(x, *, axis=None, sorted=1, outputs):
 
 @rule("EyeLike")
 def eye_like(x, *, dtype=None, k=0):
-    from oarlock.interop.onnx.element_types import DTYPES
+    from oarlock.interop.onnx.tensors import DTYPES
 
     kind = x.dtype if dtype is None else DTYPES.get(dtype)
     if kind is None:

@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 from oarlock import op
-from oarlock.interop.onnx.element_types import DTYPES
 from oarlock.interop.onnx.import_rules.forms import axes_of, axis_of, axis_or_axes, constant, rank_of, reshaped, shape_of
 from oarlock.interop.onnx.rule import Unsupported, rule
+from oarlock.interop.onnx.tensors import DTYPES
 from oarlock.ir.var import Var
 
 if TYPE_CHECKING:

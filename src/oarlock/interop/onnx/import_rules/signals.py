@@ -7,10 +7,10 @@ import numpy
 import torch
 
 from oarlock import op
-from oarlock.interop.onnx.element_types import DTYPES
 from oarlock.interop.onnx.import_rules.forms import axis_of, constant, moved, numbers_of, rank_of, reshaped, shape_of, unsqueezed
 from oarlock.interop.onnx.known_value import Known, known_numbers
 from oarlock.interop.onnx.rule import Unsupported, rule
+from oarlock.interop.onnx.tensors import DTYPES
 from oarlock.ir.dtype import DType
 from oarlock.ir.var import Var
 from oarlock.tensor.dtype import to_torch

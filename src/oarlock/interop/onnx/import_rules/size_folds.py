@@ -7,9 +7,9 @@ import math
 
 import numpy
 
-from oarlock.interop.onnx.element_types import DTYPES
 from oarlock.interop.onnx.known_value import MOST_ELEMENTS, Known, known_sizes
 from oarlock.interop.onnx.rule import fold
+from oarlock.interop.onnx.tensors import DTYPES
 from oarlock.ir import size
 from oarlock.ir.dtype import DType
 
