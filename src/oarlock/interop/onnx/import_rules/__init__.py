@@ -1,10 +1,8 @@
 """The import rules, one file per family of operators. Importing this package registers them."""
 
 from oarlock.interop.onnx.import_rules import (
-    attention,
     control_flow,
     elementwise,
-    grids,
     images,
     indexing,
     losses,
@@ -20,10 +18,8 @@ from oarlock.interop.onnx.import_rules import (
 )
 
 __all__ = [
-    "attention",
     "control_flow",
     "elementwise",
-    "grids",
     "images",
     "indexing",
     "losses",

@@ -1,10 +1,12 @@
-"""Convolutions and pooling."""
+"""Convolutions, pooling and unpooling."""
 
+import math
 from collections.abc import Sequence
 
 from oarlock import op
-from oarlock.interop.onnx.import_rules.forms import axis_or_axes, constant, rank_of, shape_of
+from oarlock.interop.onnx.import_rules.forms import axis_or_axes, constant, numbers_of, rank_of, reshaped, shape_of
 from oarlock.interop.onnx.rule import Unsupported, rule
+from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
 from oarlock.ir.size import Size
 from oarlock.ir.var import Var
@@ -217,3 +219,26 @@ def global_lp_pool(x, *, p=2):
     _require_power(p)
     powers = op.power(op.abs(x), constant(p, x))
     return op.power(op.reduce_sum(powers, axis=axis_or_axes(tuple(range(2, rank_of(x)))), keepdim=True), constant(1.0 / p, x))
+
+
+@rule("MaxUnpool", since=9, known=("output_shape",))
+def max_unpool(x, index, output_shape=None, *, kernel_shape, pads=None, strides=None):
+    """Place each element among zeros. Its index counts through the whole result, whose shape is `output_shape` or inferred."""
+    count = rank_of(x) - 2
+    strides, pads = numbers(strides, count, 1, "strides", least=1), numbers(pads, 2 * count, 0, "pads")
+    kernel_shape = numbers(kernel_shape, count, 1, "kernel_shape", least=1)
+    whole = numbers_of(x)
+    sizes = [
+        (size - 1) * step - before - after + width
+        for size, step, before, after, width in zip(whole[2:], strides, pads[:count], pads[count:], kernel_shape, strict=True)
+    ]
+    shape = [*whole[:2], *sizes]
+    wanted = shape if output_shape is None else output_shape.items()
+    if any(not isinstance(size, int) or size < old for size, old in zip(wanted, shape, strict=True)):
+        raise Unsupported(f"output_shape {wanted} is smaller than {shape}")
+    zeros = op.broadcast_to(constant(0.0, x), [], shape=Sizes((math.prod(shape),)))
+    flat = reshaped(op.cast(index, dtype=DType.INT64) if index.dtype is not DType.INT64 else index, (-1,))
+    result = reshaped(op.scatter_along_axis(zeros, flat, reshaped(x, (-1,)), axis=0), shape)
+    if wanted == shape:
+        return result
+    return op.pad(result, before=(0,) * len(shape), after=tuple(new - old for new, old in zip(wanted, shape, strict=True)))

@@ -205,3 +205,21 @@ def eye_like(x, *, dtype=None, k=0):
     rows, columns = (op.arange_like(moved(x, axis, 0)) for axis in (0, 1))
     marked = op.equal(op.subtract(columns, reshaped(rows, (shape_of(x)[0], 1))), constant(k, rows))
     return op.cast(marked, dtype=kind)
+
+
+@rule("TensorScatter", since=24)
+def tensor_scatter(past, update, write=None, *, axis=-2, mode="linear"):
+    """Write an update into a cache along an axis, from a separate position in each row of the batch, with wrap-around if circular."""
+    rank = rank_of(past)
+    axis = axis % rank
+    if mode not in ("linear", "circular") or axis == 0:
+        raise Unsupported(f"the mode {mode!r:.20} along axis {axis} is not supported")
+    count = shape_of(update)[axis]
+    lengths = constant(0, DType.INT64) if write is None else op.cast(write, dtype=DType.INT64)
+    lengths = reshaped(lengths, [shape_of(lengths)[0] if lengths.shape else 1, *(1,) * (rank - 1)])
+    numbers = reshaped(op.arange([update], stop=Sizes((count,))), [count if other == axis else 1 for other in range(rank)])
+    places = op.add(lengths, numbers)
+    if mode == "circular":
+        places = op.remainder(places, op.size(past, axis=axis))
+    places = op.broadcast_to(places, [update], shape=Sizes(shape_of(update)))
+    return op.scatter_along_axis(past, places, update, axis=axis)

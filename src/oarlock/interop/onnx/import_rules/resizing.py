@@ -1,4 +1,4 @@
-"""`Resize` axis by axis, following ONNX's definition: rows gathered by index, or a product with a matrix."""
+"""`Resize` axis by axis, following ONNX's definition, and grid sampling."""
 
 import math
 from collections.abc import Sequence
@@ -167,3 +167,21 @@ def _where_outside(x: Var, axis: int, outside: Sequence[bool], value: float, imp
 @rule("Upsample", since=9, until=10, known=("scales",))
 def upsample(x, scales, *, mode="nearest", importer: "Importer"):
     return resize(x, None, scales, mode=mode, coordinate_transformation_mode="asymmetric", nearest_mode="floor", importer=importer)
+
+
+# Grid sampling
+
+
+_MODES = {"bilinear": "bilinear", "linear": "bilinear", "nearest": "nearest", "bicubic": "bicubic", "cubic": "bicubic"}
+
+
+@rule("GridSample", since=16)
+def grid_sample(x, grid, *, align_corners=0, mode=None, padding_mode="zeros"):
+    mode = mode or "linear"
+    if mode not in _MODES or padding_mode not in ("zeros", "border", "reflection"):
+        raise Unsupported(f"the mode {mode!r:.20} with the padding {padding_mode!r:.20} is not supported")
+    if rank_of(x) == 5 and _MODES[mode] == "bicubic":
+        raise Unsupported("cubic sampling of volumes is not supported")
+    if grid.dtype is not x.dtype:
+        grid = op.cast(grid, dtype=x.dtype)
+    return op.grid_sample(x, grid, mode=_MODES[mode], padding_mode=padding_mode, align_corners=bool(align_corners))
