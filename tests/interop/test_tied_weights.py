@@ -135,7 +135,7 @@ def test_tensors_of_one_variable_that_differ_are_refused_and_nothing_is_changed(
     safetensors.torch.save_file({"table.weight": torch.ones(5, 3), "head.weight": torch.zeros(5, 3)}, tmp_path / "w.safetensors")
     with pytest.raises(ol.ArgumentError) as caught:
         ol.load_weights(model, tmp_path / "w.safetensors")
-    assert caught.value.message == '"table.weight" and "head.weight" are one variable, "table.weight", and their tensors differ'
+    assert caught.value.message == '"table.weight" and "head.weight" are tied to one variable, "table.weight", but their tensors differ'
     assert caught.value.given == ('"table.weight" in "w.safetensors"', '"head.weight" in "w.safetensors"')
     assert caught.value.hint == 'use names={"head.weight": None} with strict=False to skip "head.weight"'
     assert torch.equal(model.scope["table.weight"], before)

@@ -174,7 +174,7 @@ def test_a_call_is_held_to_the_example():
     assert not program.main.ops
     assert raised.value.message == 'from_torch: the input "input" has size n on axis 0, but the module was imported for 2'
     assert raised.value.hint == 'from_torch(..., dynamic={"input": {0: "n"}}) makes the size symbolic'
-    assert other.value.message == "Linear: input is float32, not float64"
+    assert other.value.message == "Linear: input must be float32, not float64"
 
 
 def test_parts_of_one_memory_are_refused():

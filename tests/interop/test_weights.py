@@ -269,7 +269,7 @@ def test_all_that_is_missing_and_unexpected_is_in_one_message(tmp_path):
         'unexpected "first.weight" float32[3, 4], similar to "first.w"',
         'unexpected "lm_head" float32[2]',
     )
-    assert error.hint.startswith("names={")
+    assert error.hint.startswith("map different names with names={")
     loaded = ol.load_weights(two_layers(), tmp_path / "weights.safetensors", strict=False)
     assert loaded.loaded == ("second.w",)
     assert loaded.missing == ("first.w", "first.b", "second.b")
