@@ -59,8 +59,8 @@ def _lattice(log_p, splits, label, label_splits, blank: int):
         Rejects("label 4 is not one of the classes 0 to 3", log_p=(3, 4), splits=[0, 3], label=[4], label_splits=[0, 1]),
         Rejects("blank 4 is not one of the classes 0 to 3", log_p=(3, 4), splits=[0, 3], label=[1], label_splits=[0, 1], blank=4),
         Rejects("splits has 1 sequences, but label_splits has 2", log_p=(3, 4), splits=[0, 3], label=[1], label_splits=[0, 1, 1]),
-        Rejects("row splits of 3 elements must begin with 0, never decrease and end at 3, unlike [0, 2]", log_p=(3, 4), splits=[0, 2], label=[1],
-                label_splits=[0, 1]),
+        Rejects("row splits of 3 elements must begin with 0, never decrease and end at 3, unlike [0, 2]", log_p=(3, 4), splits=[0, 2],
+                label=[1], label_splits=[0, 1]),
     ],
 )  # fmt: skip
 def ctc_loss(log_p, splits, label, label_splits, *, blank: int = 0):
