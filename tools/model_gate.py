@@ -35,7 +35,7 @@ __all__ = [
     "forward_distance",
     "judge",
     "losses_beside",
-    "quietly",
+    "suppress_output",
     "tensors_of",
 ]
 
@@ -359,7 +359,7 @@ def _run_with_gradients(module: nn.Module, given: dict[str, torch.Tensor]) -> tu
     raise AssertionError("the second time is the last")
 
 
-def quietly(action: Callable[[], Outcome], name: str) -> Outcome:
+def suppress_output(action: Callable[[], Outcome], name: str) -> Outcome:
     """`action`, and a failure in the place of whatever it raises: a crash is no refusal."""
     try:
         return action()

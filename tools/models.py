@@ -96,10 +96,10 @@ def _judge_here(name: str, file: str, *, quick: bool) -> None:
 
     warnings.filterwarnings("ignore")
     from model_catalogue import find_subject
-    from model_gate import Outcome, judge, quietly
+    from model_gate import Outcome, judge, suppress_output
 
     subject = find_subject(name)
-    outcome = Outcome(name, "failed", ["no such model"]) if subject is None else quietly(lambda: judge(subject, quick=quick), name)
+    outcome = Outcome(name, "failed", ["no such model"]) if subject is None else suppress_output(lambda: judge(subject, quick=quick), name)
     partial = Path(f"{file}.part")
     partial.write_text(json.dumps(outcome.as_dict()), encoding="utf-8")
     partial.rename(file)

@@ -9,7 +9,7 @@ from random import Random
 import torch
 from torch import nn
 
-from oarlock.interop.torch.export import quietly
+from oarlock.interop.torch.export import suppress_output
 
 __all__ = ["SEEDS", "ArchiveDraft", "draft_of_archive"]
 
@@ -69,7 +69,7 @@ class _Control(nn.Module):
 def _draw(module: nn.Module, args: tuple, kwargs: dict, dynamic: object) -> bytes:
     torch.manual_seed(0)
     data = io.BytesIO()
-    with quietly():
+    with suppress_output():
         torch.export.save(torch.export.export(module, args, kwargs, dynamic_shapes=dynamic), data)
     return data.getvalue()
 

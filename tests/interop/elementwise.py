@@ -18,7 +18,7 @@ from op.arguments import FORWARD, Arguments, arguments_of, build, cases_of, comp
 
 import oarlock as ol
 from oarlock.interop.onnx.export_rule import has_rule
-from oarlock.interop.torch.arguments import promoted
+from oarlock.interop.torch.arguments import promote_arguments
 from oarlock.interop.torch.rules.registry import RESULT, Rule, load_rules
 from oarlock.registry import Case, GradCheck, Operator
 from oarlock.registry.signature import TensorType
@@ -150,7 +150,7 @@ def of_rule(overload: str, rule: Rule, dtype: torch.dtype, count: int, seed: int
     tensors = {name: value for name, value in given.items() if isinstance(value, torch.Tensor)}
     with ol.Program() as program:
         inputs = {name: ol.layer.data(name, list(x.shape), str(from_torch(x.dtype)), batch=None) for name, x in tensors.items()}
-        arguments = promoted({**given, **inputs}, rule.promote, to_float=rule.to_float) if rule.promote else {**given, **inputs}
+        arguments = promote_arguments({**given, **inputs}, rule.promote, to_float=rule.to_float) if rule.promote else {**given, **inputs}
         if RESULT in rule.parameters:
             arguments[RESULT] = TensorType(from_torch(expected.dtype), tuple(expected.shape))  # type: ignore[arg-type]
         made: Any = rule.function(**arguments)

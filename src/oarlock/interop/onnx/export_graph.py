@@ -247,7 +247,7 @@ class Graph:
     def _compute(self, size: Size, missing: int | None) -> str:
         """Compute a polynomial of known names, or a name determined by a size such as `2*n+1`."""
         if names_in(size) == {size}:
-            for whole, name, axis in self._told(size):  # type: ignore[arg-type]
+            for whole, name, axis in self._linear_sizes(size):  # type: ignore[arg-type]
                 least = _constant_term(whole)
                 factor = terms(whole)[(size,)]  # type: ignore[index]
                 number = self("Shape", name, start=axis, end=axis + 1)
@@ -276,7 +276,7 @@ class Graph:
         down = self("Mod", number, self.ints([divisor]))
         return self("Div", self("Sub", number, down), self.ints([divisor]))
 
-    def _told(self, name: str) -> Iterator[tuple[Size, str, int]]:
+    def _linear_sizes(self, name: str) -> Iterator[tuple[Size, str, int]]:
         graph: Graph | None = self
         while graph is not None:
             yield from graph._linear.get(name, ())

@@ -22,7 +22,7 @@ from oarlock.proto.limits import Limits
 from oarlock.runtime.executor import Executor
 from oarlock.runtime.scope import Scope
 
-__all__ = ["Importer", "Missing", "Names", "Value", "folded"]
+__all__ = ["Importer", "Missing", "Names", "Value", "fold_node"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,12 +105,12 @@ class Importer:
             outputs = self._require_outputs(node, self._outputs(node, domain, attributes, inputs, names))
         except Unsupported as reason:
             self._gap(node, reason)
-            outputs = [self._stand_in(name) for name in node.output]
+            outputs = [self._placeholder(name) for name in node.output]
         except (LimitError, FormatError):
             raise
         except OarlockError as error:
             self._gap(node, Unsupported(error.message))
-            outputs = [self._stand_in(name) for name in node.output]
+            outputs = [self._placeholder(name) for name in node.output]
         for name, value in zip(node.output, outputs, strict=False):
             if name:
                 names.values[name] = value
@@ -135,7 +135,7 @@ class Importer:
             return [Missing() for _ in node.output]
         if found is not None:
             values = read_attributes(attributes, node, self.reader)
-            known = folded(self, found, node, values, inputs, names)
+            known = fold_node(self, found, node, values, inputs, names)
             return known if known is not None else self.apply(found, node, values, inputs, names)
         body = find_body(node, attributes, domain, opset, inputs)
         if body is None:
@@ -228,7 +228,7 @@ class Importer:
         """Add an unsupported node."""
         self.gaps.append(Gap(operator, node[:120], reason, hint, unknown))
 
-    def _stand_in(self, name: str) -> Value:
+    def _placeholder(self, name: str) -> Value:
         """Return a placeholder for the output of an unsupported node: a variable if its type is declared, so that readers are checked."""
         kind = self.declared.get(name)
         if (
@@ -260,7 +260,7 @@ def _no_rule(domain: str, opset: int | None) -> str:
 _FEW = 64  # elements of a float initializer that is still treated as a setting, not as a weight
 
 
-def folded(
+def fold_node(
     importer: "Importer", rule: Rule, node: Any, values: Mapping[str, Any], inputs: "Sequence[Value]", names: "Names"
 ) -> "Sequence[Value] | None":
     """Return the outputs of a node if its inputs are known and small; None if it must be computed in the run."""

@@ -62,7 +62,7 @@ def from_onnx(
     model = read_model_file(path, limits, untrusted=untrusted)
     reader = TensorReader(ExternalFiles(Path(path).parent, untrusted=untrusted), limits)
     program = Program()
-    writer = ProgramWriter(program, _trained(model, trainable))
+    writer = ProgramWriter(program, _trainable_names(model, trainable))
     importer = Importer(model, writer, reader, limits)
     names = Names(opsets=opsets_of(model))
     with program:
@@ -75,10 +75,10 @@ def from_onnx(
     program.targets = targets
     remove_dead_code(program.main, targets.values())
     require_legal(program, standard)
-    return Model(program, _filled(program, writer), limits=RunLimits() if untrusted else None)
+    return Model(program, _initial_scope(program, writer), limits=RunLimits() if untrusted else None)
 
 
-def _trained(model: Any, trainable: bool | Collection[str]) -> frozenset[str]:
+def _trainable_names(model: Any, trainable: bool | Collection[str]) -> frozenset[str]:
     """Return the names of the initializers to train. Raises ArgumentError for an unknown name."""
     floats = [tensor for tensor in model.graph.initializer if tensor.data_type in DTYPES and DTYPES[tensor.data_type].is_floating]
     if not isinstance(trainable, bool):
@@ -100,7 +100,7 @@ def _trained(model: Any, trainable: bool | Collection[str]) -> frozenset[str]:
     return frozenset(tensor.name for tensor in floats if tensor.dims and tensor.name not in statistics)
 
 
-def _filled(program: Program, writer: ProgramWriter) -> Scope:
+def _initial_scope(program: Program, writer: ProgramWriter) -> Scope:
     scope = Scope()
     for var in program.persistables():
         if var.name in writer.values:

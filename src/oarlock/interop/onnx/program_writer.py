@@ -75,7 +75,7 @@ class ProgramWriter:
             if isinstance(size, str):
                 self._origins.setdefault(size, []).append((var, axis))
 
-    def tellers(self, sizes: Iterable[Size]) -> list[Var]:
+    def variables_with_sizes(self, sizes: Iterable[Size]) -> list[Var]:
         """Return visible variables whose shapes determine the symbols in `sizes`, as far as possible."""
         around = set(innermost_block(self.program).enclosing())
         names = {name for size in sizes for name in ({size} | names_in(size) if isinstance(size, str) else ())}
@@ -92,12 +92,12 @@ class ProgramWriter:
         """Return one size as a scalar variable."""
         if isinstance(size, int):
             return op.full(shape=(), value=float(size), dtype=dtype)
-        told = self._told(size)
-        if told is None:
-            told = self._computed(size)
-        return told if told.dtype is dtype else op.cast(told, dtype=dtype)
+        found = self._read_size(size)
+        if found is None:
+            found = self._compute_size(size)
+        return found if found.dtype is dtype else op.cast(found, dtype=dtype)
 
-    def _told(self, size: Size) -> Var | None:
+    def _read_size(self, size: Size) -> Var | None:
         """Return a size read from the shape of a visible variable, or None."""
         around = set(innermost_block(self.program).enclosing())
         for var, axis in self._origins.get(size, ()):
@@ -110,26 +110,26 @@ class ProgramWriter:
                         return op.size(var, axis=axis)
         return None
 
-    def _computed(self, size: Size) -> Var:
+    def _compute_size(self, size: Size) -> Var:
         """Compute a size by arithmetic on variables. Raises Unsupported if the value of a name is unknown."""
         if isinstance(size, int):
             return op.full(shape=(), value=float(size), dtype=DType.INT64)
         if names_in(size) == {size}:
-            told = self._told(size)
-            if told is None:
+            value = self._read_size(size)
+            if value is None:
                 raise Unsupported(f"the size {size} is used as a value, but no visible variable has it")
-            return told
+            return value
         parts = []
         for factors, coefficient in terms(size).items():
-            found = [self._computed_factor(factor) for factor in factors]
-            parts.append(reduce(op.multiply, found if coefficient == 1 and found else [*found, self._computed(coefficient)]))
+            found = [self._compute_factor(factor) for factor in factors]
+            parts.append(reduce(op.multiply, found if coefficient == 1 and found else [*found, self._compute_size(coefficient)]))
         return reduce(op.add, parts)
 
-    def _computed_factor(self, factor: str) -> Var:
+    def _compute_factor(self, factor: str) -> Var:
         division, choices = find_division(factor), find_least(factor)
         if division is not None:
-            return op.floor_divide(*map(self._computed, division))
-        return self._computed(factor) if choices is None else reduce(op.minimum, map(self._computed, choices))
+            return op.floor_divide(*map(self._compute_size, division))
+        return self._compute_size(factor) if choices is None else reduce(op.minimum, map(self._compute_size, choices))
 
 
 def legal_name(name: str) -> str:

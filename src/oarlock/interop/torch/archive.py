@@ -18,7 +18,7 @@ from torch.export import ExportedProgram
 from oarlock.backend.torch.private import read_dtype, read_exported
 from oarlock.errors import FormatError, LimitError, OarlockError
 from oarlock.interop.torch.archive_document import clean_document, require_integer
-from oarlock.interop.torch.export import quietly
+from oarlock.interop.torch.export import suppress_output
 from oarlock.io.files import read_file
 from oarlock.proto.limits import Limits
 from oarlock.tensor.dtype import from_torch
@@ -38,7 +38,7 @@ def read_archive(path: str | os.PathLike[str], *, limits: Limits | None = None, 
     data = read_file(path, largest=limits.file_bytes, limit="file_bytes", untrusted=untrusted)
     name = Path(path).name
     try:
-        with quietly():
+        with suppress_output():
             return _read(data, limits)
     except OarlockError as error:
         raise type(error)(f'"{name}": {error.message}', given=error.given, hint=error.hint) from None

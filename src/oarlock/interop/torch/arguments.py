@@ -13,7 +13,7 @@ from oarlock.ir.var import Var
 from oarlock.op.dtype_conversion import cast
 from oarlock.tensor.dtype import from_torch, to_torch
 
-__all__ = ["bind", "cast_to", "common_dtype", "map_values", "promoted", "require_taken"]
+__all__ = ["bind", "cast_to", "common_dtype", "map_values", "promote_arguments", "select_arguments"]
 
 _WITHOUT_MEANING = ("device", "layout", "pin_memory", "memory_format", "non_blocking", "generator", "copy", "implicit")
 """Arguments that only affect the memory of a result, which a program does not specify."""
@@ -67,7 +67,7 @@ def _converted(value: object) -> object:
     return value
 
 
-def require_taken(node: Node, bound: Mapping[str, object], rule: Rule) -> dict[str, object]:
+def select_arguments(node: Node, bound: Mapping[str, object], rule: Rule) -> dict[str, object]:
     """Return the arguments that `rule` takes. Raises Unsupported if an argument that it does not take differs from its default."""
     schema = schema_of(node.target)  # type: ignore[arg-type]
     for argument in schema.arguments:
@@ -90,7 +90,7 @@ def _shown(value: object) -> str:
 # Promotion
 
 
-def promoted(given: Mapping[str, object], names: Sequence[str], *, to_float: bool) -> dict[str, object]:
+def promote_arguments(given: Mapping[str, object], names: Sequence[str], *, to_float: bool) -> dict[str, object]:
     """Return `given` with the arguments `names` cast to the common dtype that PyTorch computes in. Numbers are not cast."""
     items = [item for name in names for item in _items(given.get(name))]
     if not any(isinstance(item, Var) for item in items):

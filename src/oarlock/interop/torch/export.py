@@ -17,7 +17,7 @@ from oarlock.interop.torch.marks import marked
 from oarlock.interop.torch.report import line_in
 from oarlock.ir.location import here
 
-__all__ = ["Exported", "export_module", "find_aliases", "load_exporter", "quietly", "read_program", "require_module"]
+__all__ = ["Exported", "export_module", "find_aliases", "load_exporter", "read_program", "require_module", "suppress_output"]
 
 
 @dataclass
@@ -30,14 +30,14 @@ class Exported:
     parameters: dict[str, bool]  # parameter name -> whether it is trainable
     aliases: dict[str, str]  # name -> name of the tensor it is tied to
     constants: dict[str, object] = field(default_factory=dict)  # tensors of the module outside its state dict
-    draws_in_training_alone: bool = False
+    draws_only_in_training: bool = False
     trusted: bool = True  # whether constant nodes without a rule may be evaluated
     copies: dict[str, torch.Tensor] = field(default_factory=dict)  # initial values for programs, copied from the module
 
 
 def load_exporter() -> None:
     """Trigger the imports that PyTorch does on the first export. They fail later in a process that cannot write files."""
-    with quietly():
+    with suppress_output():
         data = io.BytesIO()
         torch.export.save(torch.export.export(torch.nn.Identity(), (torch.ones(1),)).run_decompositions({}), data)
 
@@ -54,16 +54,16 @@ def export_module(module: torch.nn.Module, example: Example, *, training: bool) 
     elif not training:
         module.eval()
     try:
-        with torch.enable_grad(), quietly():
+        with torch.enable_grad(), suppress_output():
             program = torch.export.export(module, example.args, example.kwargs, dynamic_shapes=example.dynamic_shapes(), strict=False)
             alone = draws_numbers(program.graph_module) and module.training and not _draws_in_evaluation(module, example)
     except Exception as error:
-        raise _explain(error, type(module).__name__) from error
+        raise _convert_error(error, type(module).__name__) from error
     finally:
         for inner, flag in flags.items():
             inner.training = flag
     exported = read_program(program, name=type(module).__name__, module=module)
-    exported.draws_in_training_alone = alone
+    exported.draws_only_in_training = alone
     return exported
 
 
@@ -81,16 +81,16 @@ def read_program(program: ExportedProgram, *, name: str, module: torch.nn.Module
     state = dict(module.state_dict(keep_vars=True) if module is not None else program.state_dict)
     state = {key: value for key, value in state.items() if isinstance(value, torch.Tensor)}
     try:
-        with quietly(), marked(program.graph_module):
+        with suppress_output(), marked(program.graph_module):
             functional = program.run_decompositions({})
     except Exception as error:
-        raise _explain(error, name) from error
+        raise _convert_error(error, name) from error
     constants: dict[str, object] = {key: value for key, value in functional.constants.items() if key not in state}
     return Exported(functional, name, state, parameters, find_aliases(state), constants, trusted)
 
 
 @contextlib.contextmanager
-def quietly() -> Iterator[None]:
+def suppress_output() -> Iterator[None]:
     """Suppress PyTorch's warnings, logs and stderr output."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
@@ -131,7 +131,7 @@ def find_aliases(state: dict[str, torch.Tensor]) -> dict[str, str]:
     return aliases
 
 
-def _explain(error: Exception, name: str) -> UnsupportedError:
+def _convert_error(error: Exception, name: str) -> UnsupportedError:
     """Convert PyTorch's error to UnsupportedError with its reason and the line of the module's code at which it stopped."""
     text = str(error)
     line = line_in(error)

@@ -11,7 +11,7 @@ from torch.fx import Node
 from oarlock.errors import OarlockError, ProgramError, ShapeError
 from oarlock.interop.torch.export import Exported
 from oarlock.interop.torch.report import Refusals, Report
-from oarlock.interop.torch.rewrites import compute_constants, roll_halves, write_formulas_whole
+from oarlock.interop.torch.rewrites import compute_constants, replace_formulas, roll_halves
 from oarlock.interop.torch.state import Constant, State
 from oarlock.interop.torch.symbols import Symbols
 from oarlock.interop.torch.transposes import cancel_transposes
@@ -67,17 +67,17 @@ def write_graph(graph: Graph, program: Program, given: Sequence[object], prefix:
     written with the fixed sizes, and the run rejects other ones.
     """
 
-    def writer_of(*, held_to_sizes: bool) -> Writer:
+    def writer_of(*, fixes_sizes: bool) -> Writer:
         state = State(program, graph.exported, prefix)
-        return Writer(program, state, Symbols(), Refusals(graph.exported.name), held_to_sizes=held_to_sizes)
+        return Writer(program, state, Symbols(), Refusals(graph.exported.name), fixes_sizes=fixes_sizes)
 
-    writer = writer_of(held_to_sizes=False)
+    writer = writer_of(fixes_sizes=False)
     try:
         return _write(graph, writer, given)
     except OarlockError:
         if not writer.has_other_sizes:
             raise
-    return _write(graph, writer_of(held_to_sizes=True), given)
+    return _write(graph, writer_of(fixes_sizes=True), given)
 
 
 def _write(graph: Graph, writer: Writer, given: Sequence[object]) -> Written:
@@ -103,8 +103,8 @@ def _write(graph: Graph, writer: Writer, given: Sequence[object]) -> Written:
                 what = str(spec.kind).rpartition(".")[2].lower().replace("_", " ")
                 refusals.add(end, f"{spec.target}: only buffers can be updated in place, and this is a {what}", operator="in-place")
         refusals.raise_if_any("from_torch")
-        _still_those_without_gradient(program, outputs)
-        write_formulas_whole(program, start, outputs)
+        _freeze_unreached(program, outputs)
+        replace_formulas(program, start, outputs)
         cancel_transposes(program, start, outputs)
         roll_halves(program, start, outputs)
         compute_constants(program, state)
@@ -112,7 +112,7 @@ def _write(graph: Graph, writer: Writer, given: Sequence[object]) -> Written:
     return Written(outputs, Report(dict(writer.written)))
 
 
-def _still_those_without_gradient(program: Program, outputs: Sequence[object]) -> None:
+def _freeze_unreached(program: Program, outputs: Sequence[object]) -> None:
     """Freeze the parameters whose gradient reaches no output: PyTorch gives them no gradient either, so they must not be updated."""
     reached = {var for var in outputs if isinstance(var, Var) and var.dtype.is_floating}
     read: set[Var] = set()
@@ -181,7 +181,7 @@ def _bind_symbols(graph: Graph, given: Sequence[object], symbols: Symbols) -> No
         shape = var.shape or ()
         assert isinstance(item.traced, torch.Tensor)
         if len(shape) != item.traced.ndim:
-            raise _misfit(item, var, "a different number of dimensions")
+            raise _shape_error(item, var, "a different number of dimensions")
         for size, traced in zip(shape, item.traced.shape, strict=True):
             if isinstance(traced, torch.SymInt) and isinstance(traced.node.expr, sympy.Symbol):
                 symbols.bind(traced.node.expr, size)
@@ -190,12 +190,12 @@ def _bind_symbols(graph: Graph, given: Sequence[object], symbols: Symbols) -> No
             size = (var.shape or ())[axis]
             if symbols.find_size(traced) != size:
                 fixed = not isinstance(traced, torch.SymInt)
-                raise _misfit(
+                raise _shape_error(
                     item, var, f"size {size} on axis {axis}, but the module was imported for {symbols.find_size(traced)}", fixed=fixed
                 )
 
 
-def _misfit(item: Input, var: Var, why: str, *, fixed: bool = False) -> ShapeError:
+def _shape_error(item: Input, var: Var, why: str, *, fixed: bool = False) -> ShapeError:
     assert isinstance(item.traced, torch.Tensor)
     return ShapeError(
         f'from_torch: the input "{item.name}" has {why}',

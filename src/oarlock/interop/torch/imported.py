@@ -81,10 +81,10 @@ class ImportedModule(Model):
                 location=here(),
                 contract=", ".join(item.name for item in self.graph.inputs),
             )
-        return [_fitting(item, leaf, self.graph.exported.name) for item, leaf in zip(self.graph.inputs, leaves, strict=True)]
+        return [_check_argument(item, leaf, self.graph.exported.name) for item, leaf in zip(self.graph.inputs, leaves, strict=True)]
 
 
-def _fitting(item: Input, given: object, name: str) -> object:
+def _check_argument(item: Input, given: object, name: str) -> object:
     if not item.is_tensor:
         if given != item.traced:
             raise ArgumentError(

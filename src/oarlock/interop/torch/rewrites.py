@@ -20,7 +20,7 @@ from oarlock.passes.rewriter import declare, is_pure, new_op, reader_counts, rew
 from oarlock.registry.catalogue import standard
 from oarlock.registry.own_values import checks_values
 
-__all__ = ["compute_constants", "roll_halves", "write_formulas_whole"]
+__all__ = ["compute_constants", "replace_formulas", "roll_halves"]
 
 # Formulas
 
@@ -28,7 +28,7 @@ __all__ = ["compute_constants", "roll_halves", "write_formulas_whole"]
 _NEAR = 1e-6  # relative: the constants are rounded to a few digits, and some are float32
 
 
-def write_formulas_whole(program: Program, start: int, outputs: Iterable[object]) -> int:
+def replace_formulas(program: Program, start: int, outputs: Iterable[object]) -> int:
     """Replace formulas in the main block, from op `start` on, by single operators; return the number of replacements.
 
     Before                                                   After

@@ -78,7 +78,7 @@ class State:
         own = self.name_of(name)
         found = self.program.main.find_var(own)
         if found is not None:
-            if isinstance(found.initializer, HeldValue) and found.initializer.attributes["value"] is self._held(name):
+            if isinstance(found.initializer, HeldValue) and found.initializer.attributes["value"] is self._initial_value(name):
                 return found
             raise ProgramError(
                 f'from_torch: "{own}" is already declared for another tensor',
@@ -101,7 +101,7 @@ class State:
             parameter=parameter,
             trainable=trained,
             stop_gradient=not parameter,
-            initializer=HeldValue(self._held(name)),
+            initializer=HeldValue(self._initial_value(name)),
             place=current_place(),
         )
 
@@ -110,7 +110,7 @@ class State:
         found = self.exported.state.get(name)
         return found if found is not None else self.exported.constants[name]  # type: ignore[return-value]
 
-    def _held(self, name: str) -> torch.Tensor:
+    def _initial_value(self, name: str) -> torch.Tensor:
         """Return a copy of the tensor's value at import, shared by all programs."""
         kept = self.exported.aliases.get(name, name)
         held = self.exported.copies.get(kept)

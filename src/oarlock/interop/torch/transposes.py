@@ -81,8 +81,8 @@ class _Region:
             return all(self._operand(op, read, order) for read in op.reads)
         if op.type == "broadcast_to":
             (source,) = op.inputs["x"]
-            told = [read for read in op.reads if read is not source]
-            return not told and source.ndim == x.ndim and _has_shape(op, x) and self._operand(op, source, order)
+            sizes_from = [read for read in op.reads if read is not source]
+            return not sizes_from and source.ndim == x.ndim and _has_shape(op, x) and self._operand(op, source, order)
         if op.type == "reshape":
             (source,) = op.inputs["x"]
             before = None if source.shape is None else _order_before(source.shape, x.shape, order)

@@ -11,11 +11,11 @@ from torch.fx import GraphModule, Node
 from oarlock.backend.torch.private import HigherOrderOperator, OpOverload
 from oarlock.errors import OarlockError, ShapeError
 from oarlock.interop.torch import control
-from oarlock.interop.torch.arguments import bind, map_values, promoted, require_taken
+from oarlock.interop.torch.arguments import bind, map_values, promote_arguments, select_arguments
 from oarlock.interop.torch.chance import expected_value, training_flag
 from oarlock.interop.torch.marks import STOP
 from oarlock.interop.torch.report import Refusals, line_of
-from oarlock.interop.torch.rules.arguments import telling
+from oarlock.interop.torch.rules.arguments import variables_with_sizes
 from oarlock.interop.torch.rules.registry import RESULT, Unsupported, find_rule
 from oarlock.interop.torch.state import Constant, State
 from oarlock.interop.torch.symbols import Symbols, variable_of_size
@@ -57,11 +57,11 @@ class Writer:
     """Writes graphs into one program. Unsupported nodes are added to `refusals`, and writing continues after them.
 
     The export fixes which of two sizes is smaller, following its example: it gives `x[:, :512]` the size t. Programs use `min(t,512)`
-    instead, which sets `has_other_sizes`. With `held_to_sizes`, the program uses the sizes of the export, and the run rejects other ones.
+    instead, which sets `has_other_sizes`. With `fixes_sizes`, the program uses the sizes of the export, and the run rejects other ones.
     """
 
-    def __init__(self, program: Program, state: State, symbols: Symbols, refusals: Refusals, *, held_to_sizes: bool = False):
-        self.held_to_sizes = held_to_sizes
+    def __init__(self, program: Program, state: State, symbols: Symbols, refusals: Refusals, *, fixes_sizes: bool = False):
+        self.fixes_sizes = fixes_sizes
         self.has_other_sizes = False
         self._fixed_sizes: set[str] = set()
         self._read_sizes: set[str] = set()
@@ -132,7 +132,7 @@ class Writer:
             self.refusals.add(node, error.message)
         except Exception as error:  # an unexpected exception of a rule is reported like an unsupported node
             self.refusals.add(node, f"internal error: {type(error).__name__}: {error}", fault=error)
-        return self._stand_in(node.meta.get("val"))
+        return self._placeholder(node.meta.get("val"))
 
     def _read(self, arguments: object, values: dict[Node, object]) -> object:
         """Return `arguments` of a node with nodes replaced by their values."""
@@ -145,7 +145,7 @@ class Writer:
         found = container[number]  # type: ignore[index]
         if found is None and node.users:
             self.refusals.add(node, f"the rule does not compute result {number}", operator=str(node.args[0].target))  # type: ignore[union-attr]
-            return self._stand_in(node.meta.get("val"))
+            return self._placeholder(node.meta.get("val"))
         return found
 
     # Constants
@@ -229,18 +229,18 @@ class Writer:
 
         block = current_block()
         before = len(block.ops)
-        given = require_taken(node, bind(node, lambda item: self.variable(self._read(item, values)), self.variable_of), rule)
-        given = promoted(given, rule.promote, to_float=rule.to_float) if rule.promote else given
+        given = select_arguments(node, bind(node, lambda item: self.variable(self._read(item, values)), self.variable_of), rule)
+        given = promote_arguments(given, rule.promote, to_float=rule.to_float) if rule.promote else given
         if rule.wants_result:
             given[RESULT] = self._expected(node.meta["val"])
         made = rule.function(**given)
-        if self.state.exported.draws_in_training_alone:
-            made = self._in_training_alone(node, made, given)
+        if self.state.exported.draws_only_in_training:
+            made = self._draw_or_mean(node, made, given)
         ops = [op for op in block.ops[before : block.tail_start] if op.type != "full" and not op.writes[0].name.startswith(DRAWS)]
         self.written[name, tuple(op.type for op in ops)] += 1
-        return self._held_to(made, node.meta["val"])
+        return self._check_result(made, node.meta["val"])
 
-    def _in_training_alone(self, node: Node, made: object, given: dict[str, object]) -> object:
+    def _draw_or_mean(self, node: Node, made: object, given: dict[str, object]) -> object:
         """Return a value that is the draw in training and its expected value otherwise."""
         expected = expected_value(node, given)
         if expected is None or not isinstance(made, Var):
@@ -261,17 +261,17 @@ class Writer:
             return tuple(self._expected(item) for item in meta)
         return None
 
-    def _held_to(self, made: object, meta: object) -> object:
+    def _check_result(self, made: object, meta: object) -> object:
         """Return `made` after checking its dtype and shape against the export. Raises Unsupported for a mismatch, an internal error."""
         if isinstance(meta, list | tuple):
             if not isinstance(made, list | tuple) or len(made) != len(meta):
                 raise Unsupported(f"internal error: the rule returned {made!r:.60}, expected {len(meta)} results")
-            return [None if one is None else self._held_to(one, other) for one, other in zip(made, meta, strict=True)]
+            return [None if one is None else self._check_result(one, other) for one, other in zip(made, meta, strict=True)]
         if not isinstance(meta, torch.Tensor):
             return made
         if not isinstance(made, Var):
             raise Unsupported(f"internal error: the rule returned {made!r:.60}")
-        made = self._held_to_sizes(made, meta)
+        made = self._fix_sizes(made, meta)
         dtype, shape = from_torch(meta.dtype), made.shape or ()
         fits = made.dtype is dtype and len(shape) == meta.ndim and all(map(self._unify, shape, meta.shape))
         if not fits:
@@ -279,15 +279,15 @@ class Writer:
             raise Unsupported(f"internal error: the rule returned {made.type_text}, but the export has {dtype}{format_shape(tuple(sizes))}")
         return made
 
-    def _held_to_sizes(self, made: Var, meta: torch.Tensor) -> Var:
+    def _fix_sizes(self, made: Var, meta: torch.Tensor) -> Var:
         """Return `made` with the sizes of the export if it has fixed the smaller of two; the run checks them."""
-        if not self.held_to_sizes or made.ndim != meta.ndim:
+        if not self.fixes_sizes or made.ndim != meta.ndim:
             return made
         for axis, (ours, theirs) in enumerate(zip(made.shape or (), meta.shape, strict=True)):
             known = self.symbols.find_size(theirs)
             if known is not None and not is_same(known, ours) and self._is_one_of(known, ours):
                 place: Size = add(known, multiply(ours, -1))  # only 0 is accepted
-                made = standard.get("narrow")(made, telling([place, known], made), axis=axis, start=(place,), length=(known,))
+                made = standard.get("narrow")(made, variables_with_sizes([place, known], made), axis=axis, start=(place,), length=(known,))
         return made
 
     def _is_one_of(self, size: Size, ours: Size) -> bool:
@@ -308,10 +308,10 @@ class Writer:
             self.symbols.bind(expression, ours)
         return True
 
-    def _stand_in(self, meta: object) -> object:
+    def _placeholder(self, meta: object) -> object:
         """Return a placeholder for the result of an unsupported node, so that the nodes after it are checked too."""
         if isinstance(meta, list | tuple):
-            return [self._stand_in(item) for item in meta]
+            return [self._placeholder(item) for item in meta]
         if isinstance(meta, torch.SymInt):
             size = self.symbols.find_size(meta)
             if size is None:
@@ -321,7 +321,7 @@ class Writer:
             return size
         if not isinstance(meta, torch.Tensor) or from_torch(meta.dtype) is None:
             return BROKEN
-        shape = tuple(self._stand_in(size) if isinstance(size, torch.SymInt) else size for size in meta.shape)
+        shape = tuple(self._placeholder(size) if isinstance(size, torch.SymInt) else size for size in meta.shape)
         return current_block().new_var(self.program.unique("refused"), from_torch(meta.dtype), shape)  # type: ignore[arg-type]
 
 

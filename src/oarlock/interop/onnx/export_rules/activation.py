@@ -6,7 +6,7 @@ from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
 from oarlock.interop.onnx.export_rules.functions import expm1
 
-__all__ = ["hidden_by_order", "softmax_gradient"]
+__all__ = ["causal_mask", "softmax_gradient"]
 
 for ours, theirs in {
     "relu": "Relu",
@@ -113,7 +113,7 @@ def log_softmax_dx(g: Graph, y: Value, dy: Value, *, axis: int | None = None) ->
     return g("Sub", dy, g("Mul", g("Exp", y), along))
 
 
-def hidden_by_order(g: Graph, rows: str, columns: str) -> str:
+def causal_mask(g: Graph, rows: str, columns: str) -> str:
     """Return whether row ``i`` of ``t`` must not see column ``j`` of ``s``: ``j > i + s - t``. bool[t, s]; the sizes are int64[1]."""
     row = g("Add", g.unsqueeze(g.arange(rows), 1), g("Sub", columns, rows))
     return g("Greater", g.unsqueeze(g.arange(columns), 0), row)
@@ -121,7 +121,7 @@ def hidden_by_order(g: Graph, rows: str, columns: str) -> str:
 
 @export("causal_softmax")
 def causal_softmax(g: Graph, x: Value) -> str:
-    hidden = hidden_by_order(g, g.dim(x, -2), g.dim(x, -1))
+    hidden = causal_mask(g, g.dim(x, -2), g.dim(x, -1))
     return g("Softmax", g("Where", hidden, g.scalar(-math.inf, x.dtype), x), axis=-1)
 
 

@@ -4,7 +4,7 @@ import math
 
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
-from oarlock.interop.onnx.export_rules.activation import hidden_by_order
+from oarlock.interop.onnx.export_rules.activation import causal_mask
 from oarlock.interop.onnx.export_rules.reduction import sum_to
 
 
@@ -31,7 +31,7 @@ class Heads:
         scores = scores if bias is None else g("Add", scores, bias)
         self.none = g.scalar(-math.inf, query.dtype)
         if causal:
-            scores = g("Where", hidden_by_order(g, g.dim(query, -2), g.dim(key, -2)), self.none, scores)
+            scores = g("Where", causal_mask(g, g.dim(query, -2), g.dim(key, -2)), self.none, scores)
         self.scores = scores if mask is None else g("Where", mask, scores, self.none)
         self.shape = (*query.sizes[:-2], heads, query.sizes[-2], key.sizes[-2])
 

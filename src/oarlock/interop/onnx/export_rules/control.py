@@ -149,8 +149,8 @@ class _Gathered:
 
 def find_uneven(lowering: "Lowering", op: Op, vars: Sequence[Var], *, but: str | None = None) -> list[Var]:
     """Return the stacked variables that may differ in size between iterations, ignoring the leading rows `but`."""
-    told = [var for slot in op.inputs.values() for var in slot if var not in lowering.uneven]
-    given = {name for var in told for size in var.shape or () for name in names_in(size)}
+    outer = [var for slot in op.inputs.values() for var in slot if var not in lowering.uneven]
+    given = {name for var in outer for size in var.shape or () for name in names_in(size)}
     found = []
     for var in vars:
         shape = var.shape or ()

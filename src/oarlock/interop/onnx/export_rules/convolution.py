@@ -6,7 +6,7 @@ from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
 from oarlock.ir.size import Size
 
-__all__ = ["convolved_back"]
+__all__ = ["transposed_to_sizes"]
 
 Numbers = Sequence[int]
 
@@ -34,7 +34,7 @@ def convolution(
     return g("Conv", x, filter, bias, **_settings(x, stride, padding, dilation, groups))
 
 
-def convolved_back(
+def transposed_to_sizes(
     g: Graph,
     dy: Value | str,
     filter: Value | str,
@@ -69,7 +69,7 @@ def convolution_dx(
     g: Graph, filter: Value, dy: Value, x: Value, *, stride: Numbers, padding: Numbers, dilation: Numbers | None = None, groups: int = 1
 ) -> str:
     settings = _settings(dy, stride, padding, dilation, groups)
-    return convolved_back(g, dy, filter, filter.sizes[2:], x.sizes[2:], dy.sizes[2:], 2, settings, x)
+    return transposed_to_sizes(g, dy, filter, filter.sizes[2:], x.sizes[2:], dy.sizes[2:], 2, settings, x)
 
 
 def convolution_dfilter(

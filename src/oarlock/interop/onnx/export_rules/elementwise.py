@@ -47,7 +47,7 @@ def sum_(g: Graph, xs: list[Value]) -> str:
     return total
 
 
-def toward_divisor(g: Graph, rest: str, y: Value) -> str:
+def needs_divisor_sign(g: Graph, rest: str, y: Value) -> str:
     """Return whether a remainder with the sign of the dividend needs the sign of the divisor: bool."""
     zero = g.scalar(0, y.dtype)
     differs = g("Xor", g("Less", rest, zero), g("Less", y, zero))
@@ -61,7 +61,7 @@ def floor_divide(g: Graph, x: Value, y: Value) -> str:
         return g("Div", g("Sub", x, g("Mod", x, y)), y)
     rest = g("Mod", x, y, fmod=1)
     quotient = g("Div", g("Sub", x, rest), y)
-    quotient = g("Where", toward_divisor(g, rest, y), g("Sub", quotient, g.scalar(1, x.dtype)), quotient)
+    quotient = g("Where", needs_divisor_sign(g, rest, y), g("Sub", quotient, g.scalar(1, x.dtype)), quotient)
     return g("Where", g("Equal", y, g.scalar(0, y.dtype)), g("Div", x, y), g("Floor", g("Add", quotient, g.scalar(0.5, x.dtype))))
 
 
@@ -70,7 +70,7 @@ def remainder(g: Graph, x: Value, y: Value) -> str:
     if x.dtype.is_integer:
         return g("Mod", x, y)
     rest = g("Mod", x, y, fmod=1)
-    return g("Where", toward_divisor(g, rest, y), g("Add", rest, y), rest)
+    return g("Where", needs_divisor_sign(g, rest, y), g("Add", rest, y), rest)
 
 
 export("fmod")(lambda g, x, y: g("Mod", x, y, fmod=1))
@@ -117,15 +117,15 @@ def _above(g: Graph, x: Value, upper: Value, lower: Value | None) -> str:
 
 @export("clip_dlower")
 def clip_dlower(g: Graph, x: Value, lower: Value, dy: Value, upper: Value | None = None) -> str:
-    return _at_bound(g, _below(g, x, lower, upper), dy, lower)
+    return _gradient_of_bound(g, _below(g, x, lower, upper), dy, lower)
 
 
 @export("clip_dupper")
 def clip_dupper(g: Graph, x: Value, upper: Value, dy: Value, lower: Value | None = None) -> str:
-    return _at_bound(g, _above(g, x, upper, lower), dy, upper)
+    return _gradient_of_bound(g, _above(g, x, upper, lower), dy, upper)
 
 
-def _at_bound(g: Graph, chosen: str, dy: Value, bound: Value) -> str:
+def _gradient_of_bound(g: Graph, chosen: str, dy: Value, bound: Value) -> str:
     return sum_to(g, Value(g("Where", chosen, dy, g.scalar(0, dy.dtype)), dy.dtype, dy.shape), bound)
 
 

@@ -156,10 +156,10 @@ def hypot(g: Graph, x: Value, y: Value) -> str:
 def copysign(g: Graph, x: Value, y: Value) -> str:
     """Return `x` with the sign of `y`. The sign of a zero is the sign of its reciprocal."""
     size = g("Abs", x)
-    return g("Where", has_minus(g, y), g("Neg", size), size)
+    return g("Where", is_negative(g, y), g("Neg", size), size)
 
 
-def has_minus(g: Graph, x: Value) -> str:
+def is_negative(g: Graph, x: Value) -> str:
     """Return whether numbers have a minus sign, including -0: bool."""
     zero = g.scalar(0, x.dtype)
     return g("Or", g("Less", x, zero), g("Less", g("Reciprocal", x), zero))
@@ -173,8 +173,8 @@ def atan2(g: Graph, y: Value, x: Value) -> str:
     both = g("And", g("IsInf", y), g("IsInf", x))
     ratio = g("Where", still, zero, g("Where", both, g.scalar(1, x.dtype), g("Div", high, wide)))
     angle = g("Atan", ratio)
-    angle = g("Where", has_minus(g, x), g("Sub", g.scalar(math.pi, x.dtype), angle), angle)
-    return g("Where", has_minus(g, y), g("Neg", angle), angle)
+    angle = g("Where", is_negative(g, x), g("Sub", g.scalar(math.pi, x.dtype), angle), angle)
+    return g("Where", is_negative(g, y), g("Neg", angle), angle)
 
 
 @export("logaddexp")
@@ -200,19 +200,19 @@ def _added(g: Graph, x: Value, y: Value, base: float) -> str:
 
 @export("xlogy")
 def xlogy(g: Graph, x: Value, y: Value) -> str:
-    return _times_logarithm(g, x, y, g("Log", _but_of_nothing(g, x, y, 1)))
+    return _times_logarithm(g, x, y, g("Log", _replace_where_zero(g, x, y, 1)))
 
 
 @export("xlog1py")
 def xlog1py(g: Graph, x: Value, y: Value) -> str:
-    return _times_logarithm(g, x, y, log1p(g, Value(_but_of_nothing(g, x, y, 0), y.dtype, ())))
+    return _times_logarithm(g, x, y, log1p(g, Value(_replace_where_zero(g, x, y, 0), y.dtype, ())))
 
 
 def _times_logarithm(g: Graph, x: Value, y: Value, logarithm: str) -> str:
     return g("Where", g("IsNaN", y), y, g("Mul", x, logarithm))
 
 
-def _but_of_nothing(g: Graph, x: Value, y: Value, instead: float) -> str:
+def _replace_where_zero(g: Graph, x: Value, y: Value, instead: float) -> str:
     """Return `y`, or a number whose logarithm is 0 if `x` is 0."""
     return g("Where", g("Equal", x, g.scalar(0, x.dtype)), g.scalar(instead, y.dtype), y)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from oarlock.interop.onnx.export_graph import Graph, Value
 from oarlock.interop.onnx.export_rule import export
-from oarlock.interop.onnx.export_rules.convolution import convolved_back
+from oarlock.interop.onnx.export_rules.convolution import transposed_to_sizes
 from oarlock.ir.dtype import DType
 from oarlock.ir.size import Size
 
@@ -133,7 +133,7 @@ def average_pool_dx(
     share = g.filled(1 / math.prod(size), dy.dtype, g.ints([1, 1, *size]))
     settings = {"strides": list(stride), "pads": [*padding, *padding], "dilations": [1] * len(size), "group": 1}
     if not ceil_mode:
-        return g.reshape(convolved_back(g, alone, share, size, x.sizes[2:], dy.sizes[2:], 2, settings, x), g.shape(x))
+        return g.reshape(transposed_to_sizes(g, alone, share, size, x.sizes[2:], dy.sizes[2:], 2, settings, x), g.shape(x))
     wide = g("ConvTranspose", alone, share, **{**settings, "pads": [0] * (2 * len(size))})
     behind = []
     for axis, window, step, pad in zip(axes, size, stride, padding, strict=True):  # negative padding crops

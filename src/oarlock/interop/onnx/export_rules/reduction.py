@@ -19,7 +19,7 @@ def axes_of(axis: Axes, rank: int) -> list[int] | None:
 
 def sum_to(g: Graph, x: Value, like: Value) -> str:
     """Sum `x` to the shape of `like`, which broadcasts to the shape of `x`."""
-    if x.shape is None or like.shape is None or not _known_apart(x, like):
+    if x.shape is None or like.shape is None or not _has_known_axes(x, like):
         return _sum_to_at_run_time(g, x, like)
     missing = x.rank - like.rank
     axes = [*range(missing), *(missing + axis for axis, size in enumerate(like.sizes) if size == 1 and x.sizes[missing + axis] != 1)]
@@ -27,7 +27,7 @@ def sum_to(g: Graph, x: Value, like: Value) -> str:
     return g.squeeze(summed, *range(missing))
 
 
-def _known_apart(x: Value, like: Value) -> bool:
+def _has_known_axes(x: Value, like: Value) -> bool:
     """Return whether the axes to sum over are known: those where only `like` has size 1."""
     beside = x.sizes[x.rank - like.rank :]
     return all(theirs in (1, ours) for ours, theirs in zip(beside, like.sizes, strict=True))

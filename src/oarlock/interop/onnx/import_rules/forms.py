@@ -83,7 +83,7 @@ def reshaped(x: Var, shape: Sequence[Size], importer: "Importer | None" = None) 
     try:
         return op.reshape(x, shape=Sizes(shape))
     except ShapeError:
-        likes = importer.writer.tellers(shape) if importer is not None else []
+        likes = importer.writer.variables_with_sizes(shape) if importer is not None else []
         if not likes:
             raise
         return op.view(x, likes, shape=Sizes(shape))

@@ -33,7 +33,7 @@ def matmul(x, y):
 
 def expanded(x: Var, shape: Shape, importer: "Importer") -> Var:
     """Broadcast `x` to `shape`; return `x` itself if it has that shape."""
-    return x if x.shape == shape else op.broadcast_to(x, importer.writer.tellers(shape), shape=Sizes(shape))
+    return x if x.shape == shape else op.broadcast_to(x, importer.writer.variables_with_sizes(shape), shape=Sizes(shape))
 
 
 @rule("Gemm")

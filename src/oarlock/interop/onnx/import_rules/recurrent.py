@@ -88,7 +88,9 @@ class Layer:
         direction = Direction(number, self)
         rows = shape_of(self.x)[1]
         width = shape_of(direction.r)[0]
-        zeros = op.broadcast_to(constant(0.0, self.x), self.importer.writer.tellers([rows]) or [self.x], shape=Sizes((rows, width)))
+        zeros = op.broadcast_to(
+            constant(0.0, self.x), self.importer.writer.variables_with_sizes([rows]) or [self.x], shape=Sizes((rows, width))
+        )
         initial = [zeros if item is None else _part(item, number) for item in self.initial]
         given = op.linear(self.x, direction.w, direction.bias)  # for all steps together
         sequences, lengths = [given], None

@@ -51,7 +51,7 @@ def size(x, *, importer: "Importer"):
 @rule("Reshape", either=("shape",))
 def reshape(x, shape, *, allowzero=0, importer: "Importer"):
     if isinstance(shape, Var):
-        return op.reshape(x, shape=shape if allowzero else _with_own_sizes(x, shape))
+        return op.reshape(x, shape=shape if allowzero else _fill_zero_sizes(x, shape))
     wanted = shape.items()
     if not allowzero:
         wanted = [shape_of(x)[axis] if item == 0 and axis < rank_of(x) else item for axis, item in enumerate(wanted)]
@@ -62,7 +62,7 @@ def reshape(x, shape, *, allowzero=0, importer: "Importer"):
     return op.assign(x) if tuple(wanted) == x.shape else reshaped(x, wanted, importer)
 
 
-def _rank_told(shape: Var) -> int:
+def _runtime_length(shape: Var) -> int:
     """Return the length of a shape computed at run time. Raises Unsupported if it is not a vector of known length."""
     numbers = numbers_of(shape)
     if len(numbers) != 1 or numbers[0] > _MOST_AXES:
@@ -70,9 +70,9 @@ def _rank_told(shape: Var) -> int:
     return numbers[0]
 
 
-def _with_own_sizes(x: Var, shape: Var) -> Var:
+def _fill_zero_sizes(x: Var, shape: Var) -> Var:
     """Return a shape computed at run time, with the sizes of `x` in place of 0."""
-    count = _rank_told(shape)
+    count = _runtime_length(shape)
     own = [op.reshape(op.size(x, axis=axis) if axis < rank_of(x) else constant(0, shape), shape=(1,)) for axis in range(count)]
     if not own:
         return shape
@@ -123,13 +123,13 @@ def transpose(x, *, perm=None):
 def expand(x, shape, *, importer: "Importer"):
     """Broadcast `x` and `shape` with each other."""
     if isinstance(shape, Var):
-        return op.broadcast_to(op.assign(x), [], shape=_with_larger_sizes(x, shape))
+        return op.broadcast_to(op.assign(x), [], shape=_broadcast_shape(x, shape))
     return broadcast(x, shape.items(), importer)
 
 
-def _with_larger_sizes(x: Var, shape: Var) -> Var:
+def _broadcast_shape(x: Var, shape: Var) -> Var:
     """Return a shape computed at run time, broadcast with the shape of `x`."""
-    count, rank = _rank_told(shape), rank_of(x)
+    count, rank = _runtime_length(shape), rank_of(x)
     ones = [op.full(shape=(1,), value=1.0, dtype=DType.INT64)]
     own = ones * max(count - rank, 0) + [op.reshape(op.size(x, axis=axis), shape=(1,)) for axis in range(rank)]
     if not own:
@@ -147,7 +147,7 @@ def broadcast(x: Var, wanted: list[Size], importer: "Importer") -> Var:
     result = [a if b == 1 else b for a, b in zip(own, wanted, strict=True)]
     if tuple(result) == x.shape:
         return op.assign(x)
-    return op.broadcast_to(x, importer.writer.tellers(result), shape=Sizes(result))
+    return op.broadcast_to(x, importer.writer.variables_with_sizes(result), shape=Sizes(result))
 
 
 @rule("Tile", known=("repeats",))
@@ -167,7 +167,7 @@ def constant_of_shape(shape, *, value=None, importer: "Importer"):
     wanted = shape.items()
     if all(isinstance(item, int) for item in wanted):
         return op.full(shape=tuple(wanted), value=number, dtype=dtype)
-    return op.broadcast_to(constant(number, dtype), importer.writer.tellers(wanted), shape=Sizes(wanted))
+    return op.broadcast_to(constant(number, dtype), importer.writer.variables_with_sizes(wanted), shape=Sizes(wanted))
 
 
 @rule("Range", either=("start", "limit", "delta"))
@@ -196,7 +196,7 @@ def numbers(start, limit, delta, *, importer: "Importer"):
 
 def arange(start: Size, stop: Size, step: int, importer: "Importer") -> Var:
     """Return the int64 numbers from `start` up to `stop`, exclusive."""
-    likes = importer.writer.tellers([start, stop])
+    likes = importer.writer.variables_with_sizes([start, stop])
     return op.arange(likes, start=Sizes((start,)), stop=Sizes((stop,)), step=step)
 
 
@@ -241,7 +241,7 @@ def narrowed(x: Var, axis: int, start: Size, length: Size, importer: "Importer")
         return op.assign(x)
     if isinstance(start, int) and isinstance(length, int):
         return op.slice(x, axis=axis, start=start, stop=start + length, clip=False)
-    return op.narrow(x, importer.writer.tellers([start, length]), axis=axis, start=Sizes((start,)), length=Sizes((length,)))
+    return op.narrow(x, importer.writer.variables_with_sizes([start, length]), axis=axis, start=Sizes((start,)), length=Sizes((length,)))
 
 
 @rule("Slice", since=10, either=("starts", "ends"), known=("axes", "steps"))
@@ -293,7 +293,7 @@ def _from_front(bound: Size, whole: Size) -> Size:
 def _sliced_by_values(x: Var, starts, ends, axes: Known | None, steps: Known | None, importer: "Importer") -> Var:
     """Slice with bounds known only at run time, by gathering rows."""
     bounds = [importer.writer.variable(item) for item in (starts, ends)]
-    count = _rank_told(bounds[0])
+    count = _runtime_length(bounds[0])
     chosen = tuple(range(count)) if axes is None else axes_of(axes, rank_of(x))
     strides = [1] * count if steps is None else steps.items()
     result = x

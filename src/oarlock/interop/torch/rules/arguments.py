@@ -37,8 +37,8 @@ __all__ = [
     "reshaped",
     "shape_of",
     "squeezed",
-    "telling",
     "unsqueezed",
+    "variables_with_sizes",
 ]
 
 Number = int | float | bool
@@ -144,17 +144,17 @@ def filled(shape: Sequence[Size | Var], value: Number, dtype: DType) -> Var:
 
 def broadcasted(x: Var, shape: Sequence[Size | Var]) -> Var:
     """Broadcast `x` to `shape`; return `x` itself if it has that shape."""
-    return x if tuple(shape) == x.shape else op.broadcast_to(x, like=telling(shape, x), shape=_attribute(shape))
+    return x if tuple(shape) == x.shape else op.broadcast_to(x, like=variables_with_sizes(shape, x), shape=_attribute(shape))
 
 
 def reshaped(x: Var, shape: Sequence[Size | Var]) -> Var:
     """Reshape `x` to `shape`; return `x` itself if it has that shape."""
     if tuple(shape) == x.shape:
         return x
-    untold = [item for item in shape if isinstance(item, str) and not _tells([x], item)]
-    if len(untold) + (-1 in shape) <= 1 or any(isinstance(item, Var) for item in shape):
+    undetermined = [item for item in shape if isinstance(item, str) and not _determines([x], item)]
+    if len(undetermined) + (-1 in shape) <= 1 or any(isinstance(item, Var) for item in shape):
         return op.reshape(x, shape=_attribute(shape))
-    return op.view(x, like=telling(shape, x), shape=_attribute(shape))  # type: ignore[arg-type]
+    return op.view(x, like=variables_with_sizes(shape, x), shape=_attribute(shape))  # type: ignore[arg-type]
 
 
 def _attribute(shape: Sequence[Size | Var]) -> Sizes | Var:
@@ -170,36 +170,36 @@ def as_variable(item: Size | Var) -> Var:
         return item
     if isinstance(item, int):
         return op.full(shape=(), value=float(item), dtype=DType.INT64)
-    (var,) = telling([item])
+    (var,) = variables_with_sizes([item])
     refuse(item not in (var.shape or ()), f"no variable has the size {item}, so it cannot be computed at run time")
     return op.size(var, axis=var.shape.index(item))  # type: ignore[union-attr]
 
 
-def telling(wanted: Iterable[object], *told_by: Var) -> list[Var]:
-    """Return visible variables whose shapes determine the symbols in `wanted` that the shapes of `told_by` do not."""
-    missing = [item for item in dict.fromkeys(wanted) if isinstance(item, str) and not _tells(told_by, item)]
+def variables_with_sizes(wanted: Iterable[object], *known: Var) -> list[Var]:
+    """Return visible variables whose shapes determine the symbols in `wanted` that the shapes of `known` do not."""
+    missing = [item for item in dict.fromkeys(wanted) if isinstance(item, str) and not _determines(known, item)]
     found: list[Var] = []
     for item in missing:
-        if not _tells(found, item):
-            found += _find_telling(item)
+        if not _determines(found, item):
+            found += _find_determining(item)
     return found
 
 
-def _tells(variables: Sequence[Var], symbol: str) -> bool:
+def _determines(variables: Sequence[Var], symbol: str) -> bool:
     """Return whether the shapes of variables determine a symbol, directly or through all names it is made of."""
     sizes = {item for var in variables for item in var.shape or () if isinstance(item, str)}
     known = sizes | {found[0] for found in map(size.linear, sizes) if found}
     return symbol in known or size.names_in(symbol) <= known
 
 
-def _find_telling(symbol: str) -> list[Var]:
+def _find_determining(symbol: str) -> list[Var]:
     """Return a variable that determines a symbol, or one for each name it is made of. Raises Unsupported if there is none."""
     block = current_block()
     seen = [*block.program.main.inputs, *(var for around in block.enclosing() for var in around.vars.values())]
-    whole = next((var for var in seen if _tells([var], symbol)), None)
+    whole = next((var for var in seen if _determines([var], symbol)), None)
     if whole is not None:
         return [whole]
-    parts = [next((var for var in seen if _tells([var], name)), None) for name in sorted(size.names_in(symbol))]
+    parts = [next((var for var in seen if _determines([var], name)), None) for name in sorted(size.names_in(symbol))]
     refuse(None in parts, f"no variable has the size {symbol}, so it cannot be computed at run time")
     return [var for var in parts if var is not None]
 

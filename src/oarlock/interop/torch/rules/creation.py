@@ -16,8 +16,8 @@ from oarlock.interop.torch.rules.arguments import (
     refuse,
     reshaped,
     shape_of,
-    telling,
     unsqueezed,
+    variables_with_sizes,
 )
 from oarlock.interop.torch.rules.registry import rule
 from oarlock.ir import size as sizes
@@ -99,12 +99,12 @@ def arange(
         rows = as_dtype(numbered(count), result.dtype)
         return op.add(op.multiply(rows, like(step, rows)), as_dtype(like(start, rows), result.dtype))
     last = sizes.add(int(start), sizes.multiply(count, int(step)))
-    return op.arange(like=telling([count]), stop=(last,), start=(int(start),), step=int(step), dtype=result.dtype)
+    return op.arange(like=variables_with_sizes([count]), stop=(last,), start=(int(start),), step=int(step), dtype=result.dtype)
 
 
 def numbered(count: Size) -> Var:
     """Return the integers from 0 up to `count`, exclusive."""
-    return op.arange(like=telling([count]), stop=(count,))
+    return op.arange(like=variables_with_sizes([count]), stop=(count,))
 
 
 @rule("aten.linspace.default")

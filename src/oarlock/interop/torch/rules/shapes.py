@@ -17,8 +17,8 @@ from oarlock.interop.torch.rules.arguments import (
     reshaped,
     shape_of,
     squeezed,
-    telling,
     unsqueezed,
+    variables_with_sizes,
 )
 from oarlock.interop.torch.rules.registry import rule
 from oarlock.ir import size
@@ -233,7 +233,7 @@ def _between(x: Var, axis: int, start: Size, end: Size, step: int) -> Var:
     from_end = size.add(last, size.multiply(whole, -1))
     if isinstance(first, int) and isinstance(from_end, int):
         return op.slice(x, axis=axis, start=first, stop=from_end or None, clip=False, **every)
-    part = op.narrow(x, like=telling([first, length], x), axis=axis, start=(first,), length=(length,))
+    part = op.narrow(x, like=variables_with_sizes([first, length], x), axis=axis, start=(first,), length=(length,))
     return op.slice(part, axis=axis, **every) if every else part
 
 
@@ -277,7 +277,7 @@ def split(self: Var, result: tuple[TensorType, ...], split_size: Size, dim: int 
         starts = [size.minimum(size.multiply(part, number), whole) for number in range(len(result) + 1)]
         refuse(not is_same(starts[-1], whole), f"cannot split the size {whole} into {len(result)} parts of {part}")
         lengths = [size.add(end, size.multiply(start, -1)) for start, end in pairwise(starts)]
-        like = telling([*starts, *lengths], self)
+        like = variables_with_sizes([*starts, *lengths], self)
         return tuple(
             op.narrow(self, like=like, axis=axis, start=(start,), length=(length,)) for start, length in zip(starts, lengths, strict=False)
         )
