@@ -145,7 +145,7 @@ def _import(module: nn.Module, batches: list[dict[str, torch.Tensor]], outcome: 
         if "fixes a size" in str(error):
             outcome.dynamic = False
             return [ol.from_torch(module, batch, training=outcome.training) for batch in batches]
-        if "chooses in Python" in str(error) and outcome.training:
+        if "Python control flow" in str(error) and outcome.training:
             outcome.training = False
             return _import(module, batches, outcome)
         raise

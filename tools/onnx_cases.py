@@ -121,7 +121,7 @@ def _judge(case: Any) -> Outcome:
                 wanted = {gap.unknown for gap in gaps if gap.unknown in given} - constants.keys()
                 wanted = wanted or _shapes(given) - constants.keys()
                 if not wanted:
-                    result = "failed" if "it does not fit its rule" in gaps[0].reason else "refused"
+                    result = "failed" if "its rule failed" in gaps[0].reason else "refused"
                     return Outcome(case.name, result, f"{gaps[0].operator}: {gaps[0].reason}")
                 constants |= {name: _tensor(given[name]) for name in wanted if name}
             return _compared(case, model, given, expected, constants)

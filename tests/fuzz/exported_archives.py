@@ -141,4 +141,4 @@ def _judge(path: Path) -> str:
 
 def _require_no_fault(error: ol.OarlockError) -> None:
     """Raise where an error says that a rule of ours went wrong: what a stranger wrote is refused for what it is."""
-    assert "a fault of Oarlock" not in str(error), next(line for line in str(error).splitlines() if "a fault of Oarlock" in line)[:400]
+    assert "internal error:" not in str(error), next(line for line in str(error).splitlines() if "internal error:" in line)[:400]

@@ -55,9 +55,9 @@ REFUSED = {
     ),
     **dict.fromkeys(("chunk_counts", "contingency_table", "edit_distance"), "ONNX has no operator that counts labels"),
     **dict.fromkeys(("unfold", "unfold_dx", "fold", "fold_dx"), "ONNX has no operator that extracts patches of images"),
-    **dict.fromkeys(("kthvalue", "median", "nanmedian", "mode"), "ONNX does not say which of equal elements"),
-    **dict.fromkeys(("cummax", "cummin", "logcumsumexp"), "ONNX has no operator for the largest, the smallest"),
-    **dict.fromkeys(("gcd", "lcm", "nextafter"), "ONNX has no operator for common divisors"),
+    **dict.fromkeys(("kthvalue", "median", "nanmedian", "mode"), "ONNX does not define which of several equal elements"),
+    **dict.fromkeys(("cummax", "cummin", "logcumsumexp"), "ONNX has no operator for cumulative maxima"),
+    **dict.fromkeys(("gcd", "lcm", "nextafter"), "ONNX has no operators for common divisors"),
     **dict.fromkeys(
         (
             *("all_gather", "all_reduce", "all_reduce_done", "all_reduce_start", "all_to_all", "broadcast"),
@@ -68,7 +68,7 @@ REFUSED = {
         "ONNX has no operators for exchanges between workers",
     ),
     **dict.fromkeys(("attention_changes", "attention_bias_changes"), "ONNX has no operator for gradients of the gradients of attention"),
-    "grid_sample": "GridSample of volumes needs opset 20",
+    "grid_sample": "GridSample of volumes requires opset 20",
     "grid_sample_dx": "ONNX has no operator for the gradients of GridSample",
     "grid_sample_dgrid": "ONNX has no operator for the gradients of GridSample",
     "grid_sample_changes": "ONNX has no operator for the gradients of GridSample",
@@ -93,7 +93,7 @@ OF_REALS = "ONNX has no operator for complex numbers"
 WITHOUT_COMPLEX = ("inverse", "solve_columns", "cholesky")
 """Operators whose cases have complex numbers too, for which they have no rule."""
 
-SIZES_MUST_BE_KNOWN = dict.fromkeys(("resize", "resize_dx"), "images whose sizes are not known") | dict.fromkeys(
+SIZES_MUST_BE_KNOWN = dict.fromkeys(("resize", "resize_dx"), "resizing images of unknown size") | dict.fromkeys(
     ("fourier", "fourier_dx", "real_fourier"), "transforms along an axis of unknown size are not supported"
 )
 

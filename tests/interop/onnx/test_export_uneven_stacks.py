@@ -135,6 +135,6 @@ def test_a_stack_that_is_fetched_is_refused_by_its_name():
     program = rows_in_a_loop(reverse=False)
     kept = next(var for op in program.main.ops if op.type == "recurrent" for var in op.writes if "n.true" in var.type_text)
     program.targets = {"kept": kept}
-    with pytest.raises(ol.ProgramError, match="1 op is not to be said in ONNX") as raised:
+    with pytest.raises(ol.ProgramError, match="1 op cannot be expressed in ONNX") as raised:
         session_of(program, ol.Scope())
-    assert f'the values of "{kept.name}", {kept.type_text}, have another size in each trip, and are fetched' in raised.value.given[0]
+    assert f'the values of "{kept.name}", {kept.type_text}, differ in size between iterations, but it is an output' in raised.value.given[0]

@@ -44,7 +44,7 @@ def _key(g: Graph, random_id: int) -> str:
 
 def uniform(g: Graph, count: str, random_id: int) -> str:
     """Return `count` numbers in [0, 1), float64[count]: splitmix64 from the key, as in `runtime/random.py`. `count` is int64[]."""
-    g.require_opset(18, "BitwiseXor, by which random numbers are drawn,")
+    g.require_opset(18, "BitwiseXor, which random numbers are computed with,")
     index = g("Range", g.ints(1), g("Add", count, g.ints(1)), g.ints(1))
     x = g("Add", g("Mul", index, _odd(g, 0x9E3779B97F4A7C15)), _key(g, random_id))
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, None)):
