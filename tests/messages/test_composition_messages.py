@@ -17,7 +17,7 @@ REFUSED: dict[str, tuple[Callable[[ol.Var, ol.Var], object], type[ol.OarlockErro
     "prelu": (
         lambda x, y: ol.op.prelu(x, y),
         ol.ShapeError,
-        'prelu: the slopes "y" are one number, or one for each channel of "x"',
+        'prelu: the slopes "y" must be one number, or one for each channel of "x"',
         None,
     ),
     "prelu of other channels": (

@@ -36,7 +36,7 @@ def x():
         (lambda x: op.binary_cross_entropy_with_logits(x[:, :1], given([])),
          "binary_cross_entropy_with_logits: the target is float32[n], but x is float32[n, 1]; their shapes must be equal"),
         (lambda x: op.sigmoid_focal_loss(x, given([1])),
-         "binary_cross_entropy_with_logits: the target is float32[n, 1], but x is float32[n, 3]; their shapes must be equal"),
+         "sigmoid_focal_loss: the target is float32[n, 1], but x is float32[n, 3]; their shapes must be equal"),
     ],
 )  # fmt: skip
 def test_shapes_that_do_not_belong_together(x, write, message):

@@ -132,7 +132,7 @@ def test_what_is_no_index_is_refused():
     with ol.Program() as program:
         x = ol.layer.data("x", [4])
         for key, message in {
-            4: "4 is no place along an axis of the size 4",
+            4: "index 4 is out of range for an axis of the size 4",
             (0, 0, 0): "3 axes are indexed, but",
             (..., ...): "... occurs twice, but",
         }.items():
@@ -143,7 +143,7 @@ def test_what_is_no_index_is_refused():
             with pytest.raises(ol.ArgumentError, match="takes numbers, slices"):
                 x[key]
         for key in ([0, True], ["a"], [0.5], [[0, 1], [2, 3]]):
-            with pytest.raises(ol.ArgumentError, match="a list is of numbers of places, not of "):
+            with pytest.raises(ol.ArgumentError, match="a list must contain integers, not "):
                 x[key]
         with pytest.raises(TypeError, match="not iterable"):
             list(x)

@@ -260,9 +260,9 @@ def test_a_loop_over_segments_is_not_exported():
     ("change", "message"),
     [
         (lambda loop: loop.attributes.update(segments=-1), "segments must be at least 0, not -1"),
-        (lambda loop: loop.inputs.update(splits=(loop.block.new_var("splits", DType.INT64, ("r",)),)), "not cut into segments"),
+        (lambda loop: loop.inputs.update(splits=(loop.block.new_var("splits", DType.INT64, ("r",)),)), "cannot be split into segments"),
         (lambda loop: setattr(_returned(loop), "shape", (2, *_returned(loop).shape[1:])), "for a segment of steps_"),
-        (lambda loop: setattr(loop.blocks[0].inputs[0], "shape", ("n", *loop.blocks[0].inputs[0].shape[1:])), "yet is handed"),
+        (lambda loop: setattr(loop.blocks[0].inputs[0], "shape", ("n", *loop.blocks[0].inputs[0].shape[1:])), "but receives"),
     ],
     ids=["negative", "ragged", "returned", "given"],
 )

@@ -260,7 +260,7 @@ def test_rules_that_an_operator_states_in_python_are_checked_too(way):
         x = ol.layer.data("x", ["k"], dtype="float64")
         largest = ol.op.top_k(x, k=3)[0]
     assert run(program, {"x": numpy.ones((2, 6))}, [largest], way)[0].shape == (2, 3)
-    with pytest.raises(ol.ShapeError, match="top_k: k is 3, where the last axis has 2"):
+    with pytest.raises(ol.ShapeError, match="top_k: k is 3, but the last axis has 2"):
         run(program, {"x": numpy.ones((6, 2))}, [largest], way)
 
 

@@ -18,7 +18,7 @@ _NAMES = {
         "alibi_bias",
         "rotary_positions",
     ),
-    "oarlock.op.composed.local_response": ("local_response_norm",),
+    "oarlock.op.composed.norms": ("local_response_norm",),
     "oarlock.layer.weight_norms": (
         "spectral_norm",
         "weight_norm",
@@ -94,10 +94,6 @@ _NAMES = {
     "oarlock.layer.transposed_convolution": ("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
     "oarlock.op.activation": ("gelu", "log_softmax", "relu", "sigmoid", "softmax", "tanh"),
     "oarlock.op.composed.class_losses": ("nll_loss",),
-    "oarlock.op.composed.density_losses": (
-        "gaussian_nll_loss",
-        "poisson_nll_loss",
-    ),
     "oarlock.op.composed.imbalance_losses": (
         "dice_loss",
         "focal_loss",
@@ -107,10 +103,12 @@ _NAMES = {
     "oarlock.op.composed.losses": (
         "binary_cross_entropy",
         "binary_cross_entropy_with_logits",
+        "gaussian_nll_loss",
         "huber_loss",
         "kl_div",
         "l1_loss",
         "mse_loss",
+        "poisson_nll_loss",
         "smooth_l1_loss",
     ),
     "oarlock.op.composed.margin_losses": (

@@ -10,7 +10,7 @@ from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.layer.parameter import require_number
 from oarlock.layer.window import Numbers, numbers
-from oarlock.op import adaptive_pooling, pooling, pooling_by_axes
+from oarlock.op import adaptive_pooling, pooling
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.elementwise import multiply
 from oarlock.op.manipulation import flatten
@@ -41,8 +41,8 @@ __all__ = [
     "pool2d",
 ]
 
-_MAX = {1: pooling_by_axes.max_pool1d, 2: pooling.max_pool2d, 3: pooling_by_axes.max_pool3d}
-_AVERAGE = {1: pooling_by_axes.average_pool1d, 2: pooling.average_pool2d, 3: pooling_by_axes.average_pool3d}
+_MAX = {1: pooling.max_pool1d, 2: pooling.max_pool2d, 3: pooling.max_pool3d}
+_AVERAGE = {1: pooling.average_pool1d, 2: pooling.average_pool2d, 3: pooling.average_pool3d}
 Sizes = Numbers | tuple[int | None, ...]
 """One number for all axes, or one for each, None where an axis stays as it is."""
 

@@ -207,7 +207,7 @@ def causal_softmax(x):
 @causal_softmax.check_shapes
 def require_seen(x):
     t, s = x.shape[-2:]
-    require_at_most(t, s, "{} rows are more than {} columns, so the first ones would see nothing", t, s)
+    require_at_most(t, s, "{} rows are more than {} columns, so the first rows would see no column", t, s)
 
 
 causal_softmax.gradient_programs(x=lambda y, dy: softmax_dx(y, dy))

@@ -26,7 +26,7 @@ __all__ = [
         GradCheck(x=(2, 3, 7), size=(3,)),
         GradCheck(x=(2, 3, 3), size=(5,)),
         GradCheck(x=(2, 3, 24), size=(1,)),
-        Rejects("size has one number for each axis, at least 1, not (2, 2)", x=(1, 1, 2), size=(2, 2)),
+        Rejects("size must have one number of at least 1 for each axis, not (2, 2)", x=(1, 1, 2), size=(2, 2)),
     ],
 )
 def adaptive_average_pool1d(x, *, size: tuple[int]):
@@ -42,7 +42,7 @@ def adaptive_average_pool1d(x, *, size: tuple[int]):
         Case(x=[[[[1.0, 3.0, 8.0], [5.0, 1.0, 0.0]]]], size=(1, 2), y=[[[[2.5, 3.0]]]]),
         GradCheck(x=(2, 3, 5, 4), size=(2, 3)),
         GradCheck(x=(2, 2, 3, 5), size=(1, 1)),
-        Rejects("size has one number for each axis, at least 1, not (0, 1)", x=(1, 1, 2, 2), size=(0, 1)),
+        Rejects("size must have one number of at least 1 for each axis, not (0, 1)", x=(1, 1, 2, 2), size=(0, 1)),
         Rejects("x has the size 0, where w is at least 1", x=(1, 1, 2, 0), size=(1, 1)),
     ],
 )
@@ -84,7 +84,7 @@ def adaptive_max_pool1d(x, *, size: tuple[int]):
     cases=[
         Case(x=[[[[1.0, 3.0, 8.0], [5.0, 1.0, 0.0]]]], size=(1, 2), y=[[[[5.0, 8.0]]]], index=[[[[3, 2]]]]),
         GradCheck(x=(2, 3, 5, 4), size=(2, 3)),
-        Rejects("size has one number for each axis, at least 1, not (1,)", x=(1, 1, 2, 2), size=(1,)),
+        Rejects("size must have one number of at least 1 for each axis, not (1,)", x=(1, 1, 2, 2), size=(1,)),
     ],
 )
 def adaptive_max_pool2d(x, *, size: tuple[int, int]):
@@ -107,7 +107,7 @@ def adaptive_max_pool3d(x, *, size: tuple[int, int, int]):
 
 def _resized(x, *, size):
     if len(size) != len(x.shape) - 2 or min(size, default=0) < 1:
-        raise ShapeError(f"size has one number for each axis, at least 1, not {size}")
+        raise ShapeError(f"size must have one number of at least 1 for each axis, not {size}")
     return (*x.shape[:2], *size)
 
 

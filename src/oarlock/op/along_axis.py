@@ -26,7 +26,7 @@ _REDUCTIONS = {"add": "sum", "multiply": "prod", "maximum": "amax", "minimum": "
 def indexed_shape(shape: Shape, indices, axes: tuple[int, ...]) -> Shape:
     """Return the shape of `x[indices]`: the index axes replace ``axes`` if these are adjacent, and come first otherwise."""
     if not axes or len(axes) != len(indices) or list(axes) != sorted(set(axes)) or not 0 <= axes[0] <= axes[-1] < len(shape):
-        raise ShapeError(f"axes {axes} are not {len(indices)} of the {len(shape)} axes of x, ascending")
+        raise ShapeError(f"axes {axes} must be {len(indices)} of the {len(shape)} axes of x, in ascending order")
     taken: Shape = ()
     for number, each in enumerate(indices):
         taken = broadcast_shape(taken, each.shape)
@@ -49,7 +49,7 @@ def indexed_shape(shape: Shape, indices, axes: tuple[int, ...]) -> Shape:
         GradCheck(x=(3, 2), indices=([],), axes=(1,)),
         Rejects("index 3 is out of range for axis 0 of size 3", x=(3,), indices=([0, 3],), axes=(0,)),
         Rejects("index -4 is out of range for axis 0 of size 3", x=(3,), indices=([-4],), axes=(0,)),
-        Rejects("axes (1, 0) are not 2 of the 2 axes of x, ascending", x=(2, 2), indices=([0], [0]), axes=(1, 0)),
+        Rejects("axes (1, 0) must be 2 of the 2 axes of x, in ascending order", x=(2, 2), indices=([0], [0]), axes=(1, 0)),
         Rejects("[2] and [3] do not broadcast: 2 and 3 are different sizes", x=(2, 2), indices=([0, 0], [0, 0, 0]), axes=(0, 1)),
         Rejects("1 numbers are given, where axis 0 of x has the size 0", x=(0, 2), indices=([0],), axes=(0,)),
     ],

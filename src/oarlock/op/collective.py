@@ -31,6 +31,7 @@ __all__ = [
     "broadcast",
     "pad_shard",
     "reduce_scatter",
+    "require_workers",
     "shard",
     "worker_index",
 ]
@@ -45,7 +46,7 @@ __all__ = [
         Case(xs=([1.0, 2.0], 3.0), ys=([1.0, 2.0], 3.0)),
         Case(xs=([1, 2],), op="max", ys=([1, 2],)),
         GradCheck(xs=[(2, 3), ()]),
-        Rejects('op is "sum", "max" or "min", not "mean"', xs=[(2,)], op="mean"),
+        Rejects('op must be "sum", "max" or "min", not "mean"', xs=[(2,)], op="mean"),
     ],
 )
 def all_reduce(context, xs, *, op: str = "sum"):
@@ -60,7 +61,7 @@ def all_reduce(context, xs, *, op: str = "sum"):
 @all_reduce.infer_shape
 def all_reduce_shapes(xs, *, op):
     if op not in get_args(Reduction):
-        raise ArgumentError(f'op is "sum", "max" or "min", not "{op}"')
+        raise ArgumentError(f'op must be "sum", "max" or "min", not "{op}"')
     return [x.shape for x in xs]
 
 
@@ -111,7 +112,7 @@ def _elements(tensors) -> Size:
     aliases=("exchange",),
     cases=[
         Case(exchange=[1.0, 2.0, 3.0], likes=([[0.0, 0.0]], 0.0), ys=([[1.0, 2.0]], 3.0)),
-        Rejects("the tensors have 2 elements, and 3 were exchanged", exchange=(3,), likes=[(2,)]),
+        Rejects("the tensors have 2 elements, but 3 were exchanged", exchange=(3,), likes=[(2,)]),
     ],
 )
 def all_reduce_done(context, exchange, likes):
@@ -125,7 +126,7 @@ def all_reduce_done(context, exchange, likes):
 def shapes_of_likes(exchange, likes):
     count = _elements(likes)
     if differ(exchange.shape[0], count):
-        raise ShapeError(f"the tensors have {count} elements, and {exchange.shape[0]} were exchanged")
+        raise ShapeError(f"the tensors have {count} elements, but {exchange.shape[0]} were exchanged")
     return [like.shape for like in likes]
 
 
@@ -153,18 +154,17 @@ def all_gather(context, x, counts=None, whole=None, *, axis: int = 0, workers: i
     they are known; otherwise they are exchanged first. The first size of ``whole`` is the expected size of the result along ``axis``. With
     ``workers``, the number of workers, all have equal sizes, so the size of the result is known and nothing is exchanged first.
     """
-    sizes = [x.shape[axis]] * _among(context, workers) if workers else None if counts is None else counts.tolist()
+    sizes = [x.shape[axis]] * require_workers(context, workers) if workers else None if counts is None else counts.tolist()
     y = context.workers.all_gather(x, sizes, axis % x.dim())
     if whole is not None and y.shape[axis] != whole[0]:
         raise ValueError(f"all workers together have {y.shape[axis]} along axis {axis}, but whole has {whole[0]}")
     return y
 
 
-def _among(context, workers: int) -> int:
-    """Return ``workers``, the number of workers of this run. Raises ValueError if the run has another number."""
-    there = context.workers.count
-    if workers != there:
-        raise ValueError(f"the program is for {workers} worker{'s' * (workers > 1)}, but this run has {there}")
+def require_workers(context, workers: int) -> int:
+    """Return ``workers``, the number of workers of a program. Raises ValueError if this run has another number."""
+    if workers != context.workers.count:
+        raise ValueError(f"the program is for {workers} worker{'' if workers == 1 else 's'}, but this run has {context.workers.count}")
     return workers
 
 
@@ -234,7 +234,7 @@ def reduce_scatter_dx(x_shape, dy, counts=None, *, axis, workers=0):
 
 def _sizes(context, size: int, counts, workers: int) -> list[int]:
     """Return the size of each worker's part."""
-    return _even(size, _among(context, workers or context.workers.count)) if counts is None else counts.tolist()
+    return _even(size, require_workers(context, workers or context.workers.count)) if counts is None else counts.tolist()
 
 
 def _even(size: int, workers: int) -> list[int]:
@@ -310,7 +310,7 @@ def require_part(part, whole, counts=None, *, axis):
     at = require_axis(part.shape, axis, "part")
     others = [tuple(size for number, size in enumerate(shape) if number != at) for shape in (part.shape, whole.shape)]
     if len(part.shape) != len(whole.shape) or any(differ(*pair) for pair in zip(*others, strict=True)):
-        raise ShapeError(f"a part of {format_shape(whole.shape)} along axis {axis} is not {format_shape(part.shape)}")
+        raise ShapeError(f"part is {format_shape(part.shape)}, which is not a part of {format_shape(whole.shape)} along axis {axis}")
 
 
 pad_shard.gradient_programs(

@@ -13,16 +13,14 @@ from oarlock.op.composed.activations import (
     tanhshrink,
     threshold,
 )
-from oarlock.op.composed.all_pairs import cdist, pdist
 from oarlock.op.composed.attention import attention_by_head
 from oarlock.op.composed.axes import channel_shuffle, moveaxis, pixel_shuffle, pixel_unshuffle, rot90, swapaxes, unflatten
 from oarlock.op.composed.broadcast_product import matrix_product
 from oarlock.op.composed.class_losses import cross_entropy, nll_loss
 from oarlock.op.composed.crf import crf_loss
-from oarlock.op.composed.density_losses import gaussian_nll_loss, poisson_nll_loss
 from oarlock.op.composed.diagonals import diag, diag_embed, diagflat, diagonal_scatter, trace
 from oarlock.op.composed.differences import cumulative_trapezoid, diff, trapezoid
-from oarlock.op.composed.distances import cosine_similarity, pairwise_distance
+from oarlock.op.composed.distances import cdist, cosine_similarity, pairwise_distance, pdist
 from oarlock.op.composed.einsum import einsum
 from oarlock.op.composed.elementwise import (
     addcdiv,
@@ -88,14 +86,15 @@ from oarlock.op.composed.linear_algebra import (
     solve_triangular,
     svdvals,
 )
-from oarlock.op.composed.local_response import local_response_norm
 from oarlock.op.composed.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
+    gaussian_nll_loss,
     huber_loss,
     kl_div,
     l1_loss,
     mse_loss,
+    poisson_nll_loss,
     smooth_l1_loss,
 )
 from oarlock.op.composed.margin_losses import (
@@ -111,7 +110,7 @@ from oarlock.op.composed.margin_losses import (
     triplet_margin_loss,
     triplet_margin_with_distance_loss,
 )
-from oarlock.op.composed.norms import normalize, standard_deviation, vector_norm
+from oarlock.op.composed.norms import local_response_norm, normalize, standard_deviation, vector_norm
 from oarlock.op.composed.order import argsort, eye, top_k_along
 from oarlock.op.composed.parts import chunk, dsplit, hsplit, select_scatter, slice_scatter, tensor_split, unbind, vsplit
 from oarlock.op.composed.places import (
@@ -130,8 +129,7 @@ from oarlock.op.composed.places import (
 )
 from oarlock.op.composed.pooling import adaptive_max_pool_with_indices, lp_pool, max_pool_with_indices, max_unpool
 from oarlock.op.composed.positions import alibi_bias, relative_buckets, relative_places, rotary_positions
-from oarlock.op.composed.product import gemm
-from oarlock.op.composed.products import cross, inner, kron, outer, tensordot, vecdot
+from oarlock.op.composed.products import cross, gemm, inner, kron, outer, tensordot, vecdot
 from oarlock.op.composed.ranges import blackman_window, hamming_window, hann_window, linspace, logspace
 from oarlock.op.composed.sampled_losses import (
     hierarchical_softmax_loss,

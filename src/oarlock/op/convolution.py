@@ -61,7 +61,7 @@ def _require_steps(axes: int, **steps: Steps) -> None:
     if any(len(each) != axes for each in steps.values()):
         *names, last = steps
         numbers = {1: "one number", 2: "two numbers each, for height and width", 3: "three numbers each, for depth, height and width"}
-        raise ShapeError(f"{', '.join(names)} and {last} have {numbers[axes]}")
+        raise ShapeError(f"{', '.join(names)} and {last} must have {numbers[axes]}")
 
 
 def _require_groups(groups: int, count, what: str) -> None:
@@ -115,7 +115,7 @@ conv2d_dbias.gradient_programs(dy=lambda ddbias, dy_shape: broadcast_to_like(res
         GradCheck(x=(2, 4, 6), filter=(2, 2, 3), bias=(2,), stride=(2,), padding=(1,), dilation=(2,), groups=2),
         GradCheck(x=(2, 3, 25), filter=(3, 3, 2), bias=(3,)),
         Rejects("a window of 5 does not fit into 4", x=(1, 1, 4), filter=(1, 1, 5)),
-        Rejects("stride, padding and dilation have one number", x=(1, 1, 4), filter=(1, 1, 2), stride=(1, 1)),
+        Rejects("stride, padding and dilation must have one number", x=(1, 1, 4), filter=(1, 1, 2), stride=(1, 1)),
     ],
 )
 def conv1d(x, filter, bias=None, *, stride: Steps = (1,), padding: Steps = (0,), dilation: Steps = (1,), groups: int = 1):
@@ -132,7 +132,7 @@ def conv1d(x, filter, bias=None, *, stride: Steps = (1,), padding: Steps = (0,),
         GradCheck(x=(2, 4, 3, 1, 4), filter=(2, 2, 2, 1, 2), bias=(2,), dilation=(2, 1, 3), groups=2),
         GradCheck(x=(2, 2, 3, 3, 4), filter=(3, 2, 2, 1, 1), bias=(3,), stride=(1, 2, 1), padding=(1, 0, 0)),
         Rejects("a window of 5 does not fit into 4", x=(1, 1, 4, 4, 4), filter=(1, 1, 1, 1, 5)),
-        Rejects("have three numbers each, for depth, height and width", x=(1, 1, 4, 4, 4), filter=(1, 1, 1, 1, 1), stride=(1, 1)),
+        Rejects("must have three numbers each, for depth, height and width", x=(1, 1, 4, 4, 4), filter=(1, 1, 1, 1, 1), stride=(1, 1)),
     ],
 )
 def conv3d(x, filter, bias=None, *, stride: Steps = (1, 1, 1), padding: Steps = (0, 0, 0), dilation: Steps = (1, 1, 1), groups: int = 1):

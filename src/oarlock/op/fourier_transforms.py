@@ -18,7 +18,7 @@ NORMS = {"backward": "forward", "ortho": "ortho", "forward": "backward"}
 def _require_axis_with_elements(shape: Shape, axis: int, norm: str) -> int:
     """Return the axis of a transform, counted from 0. Raises ShapeError if it is missing or empty, ArgumentError for another norm."""
     if norm not in NORMS:
-        raise ArgumentError(f"norm is one of {', '.join(NORMS)}, not {norm!r:.40}")
+        raise ArgumentError(f"norm must be one of {', '.join(NORMS)}, not {norm!r:.40}")
     at = require_axis(shape, axis)
     if shape[at] == 0:
         raise ShapeError(f"axis {axis} has the size 0, but a transform needs an element")
@@ -37,7 +37,7 @@ def _require_axis_with_elements(shape: Shape, axis: int, norm: str) -> int:
         GradCheck(x=(4, 3), axis=0, inverse=True),
         GradCheck(x=(3,), norm="ortho"),
         GradCheck(x=(0, 3), norm="forward", inverse=True),
-        Rejects("norm is one of backward, ortho, forward, not 'none'", x=(2,), norm="none"),
+        Rejects("norm must be one of backward, ortho, forward, not 'none'", x=(2,), norm="none"),
         Rejects("axis 1 is not an axis of x, which has 1 dimensions", x=(2,), axis=1),
         Rejects("axis -1 has the size 0, but a transform needs an element", x=(0,)),
     ],
@@ -127,8 +127,9 @@ def real_fourier_dx(dy, x_shape, *, axis, norm):
     ],
 )
 def real_fourier_inverse(x, *, length: int, axis: int = -1, norm: str = "backward"):
-    """The inverse of `real_fourier`, ``length`` real numbers. The imaginary parts of the first element and of the
-    middle one are ignored.
+    """The inverse of `real_fourier`, ``length`` real numbers.
+
+    The imaginary parts of the first element and, for an even length, of the last one are ignored.
     """
     if not x.numel():
         at = axis % x.ndim
@@ -139,7 +140,7 @@ def real_fourier_inverse(x, *, length: int, axis: int = -1, norm: str = "backwar
 @real_fourier_inverse.infer_shape
 def real_fourier_inverse_shape(x, *, length, axis, norm):
     if norm not in NORMS:
-        raise ArgumentError(f"norm is one of {', '.join(NORMS)}, not {norm!r:.40}")
+        raise ArgumentError(f"norm must be one of {', '.join(NORMS)}, not {norm!r:.40}")
     at = require_axis(x.shape, axis)
     count = x.shape[at]
     if length < 1 or (isinstance(count, int) and count != length // 2 + 1):

@@ -56,7 +56,7 @@ reshape_like.gradient_programs(x=lambda x_shape, dy: reshape_like(dy, x_shape))
     ],
 )
 def match_shape(x, like):
-    """Return ``x``, and require that it has the shape of ``like``. Sizes that are known only in the run are compared there."""
+    """``x``, which must have the shape of ``like``. Unknown sizes are compared when the program runs."""
     return x
 
 
@@ -73,7 +73,7 @@ match_shape.gradient_programs(x=lambda dy: dy)
     ],
 )
 def match_last_axis(x, like):
-    """Return ``x``, and require one element for each index of the last axis of ``like``, compared in the run if the sizes are unknown."""
+    """``x``, with one element for each index of the last axis of ``like``. Unknown sizes are compared when the program runs."""
     return x
 
 
@@ -315,7 +315,7 @@ def stack_shape(xs, *, axis):
         raise ShapeError("there is nothing to stack")
     shape = xs[0].shape
     if not 0 <= axis <= len(shape):
-        raise ShapeError(f"axis {axis} is not an axis of tensors of {len(shape)} dimensions that are stacked")
+        raise ShapeError(f"axis {axis} is out of range for a stack of tensors of {len(shape)} dimensions")
     return (*shape[:axis], len(xs), *shape[axis:])
 
 

@@ -130,7 +130,7 @@ _SCHEMES = {"IOB": (_BEGIN, _INSIDE), "IOE": (_INSIDE, _END), "IOBES": (_BEGIN, 
         Rejects(
             "reference has the tag -1, but the tags of 1 types in IOB are 0 to 2", hypothesis=[0], reference=[-1], splits=[0, 1], types=1
         ),
-        Rejects("scheme is IOB, IOE, IOBES or plain, not 'BIO'", hypothesis=[0], reference=[0], splits=[0, 1], types=1, scheme="BIO"),
+        Rejects("scheme must be IOB, IOE, IOBES or plain, not 'BIO'", hypothesis=[0], reference=[0], splits=[0, 1], types=1, scheme="BIO"),
         Rejects("types must be at least 1, not 0", hypothesis=[0], reference=[0], splits=[0, 1], types=0),
         Rejects("x has 1 elements, but splits has 0 sequences", hypothesis=[0], reference=[0], splits=[0], types=1),
     ],
@@ -177,7 +177,7 @@ def _chunks(name: str, tags: torch.Tensor, first: torch.Tensor, types: int, sche
 def require_scheme(hypothesis, reference, splits, *, types, scheme):
     """Raise ArgumentError for an unknown scheme and for fewer than one type."""
     if scheme not in _SCHEMES:
-        raise ArgumentError(f"scheme is IOB, IOE, IOBES or plain, not {scheme!r:.60}")
+        raise ArgumentError(f"scheme must be IOB, IOE, IOBES or plain, not {scheme!r:.60}")
     if types < 1:
         raise ArgumentError(f"types must be at least 1, not {types}")
     require_cut(hypothesis, splits)

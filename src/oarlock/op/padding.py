@@ -22,8 +22,8 @@ __all__ = ["pad"]
         Rejects("before and after need one number each for some of the last axes", x=(2,), before=(1, 1), after=(1, 1)),
         Rejects("an axis of size 2 cannot lose 2 elements before and 1 after", x=(2,), before=(-2,), after=(-1,)),
         Rejects("an axis of size 0 has no element left to pad with", x=(0,), before=(1,), after=(0,), mode="replicate"),
-        Rejects("mode is one of constant, reflect, replicate, circular, not 'mirror'", x=(2,), before=(1,), after=(1,), mode="mirror"),
-        Rejects("value 0.5 is not an int64", x=[1, 2], before=(1,), after=(1,), value=0.5),
+        Rejects("mode must be one of constant, reflect, replicate, circular, not 'mirror'", x=(2,), before=(1,), after=(1,), mode="mirror"),
+        Rejects("value 0.5 is not of the dtype int64", x=[1, 2], before=(1,), after=(1,), value=0.5),
     ],
 )
 def pad(x, *, before: tuple[int, ...], after: tuple[int, ...], mode: str = "constant", value: float = 0.0):
@@ -39,11 +39,11 @@ def pad(x, *, before: tuple[int, ...], after: tuple[int, ...], mode: str = "cons
 @pad.infer_shape
 def padded_shape(x, *, before, after, mode, value):
     if mode not in PAD_MODES:
-        raise ArgumentError(f"mode is one of {', '.join(PAD_MODES)}, not {mode!r:.40}")
+        raise ArgumentError(f"mode must be one of {', '.join(PAD_MODES)}, not {mode!r:.40}")
     if not len(before) == len(after) <= len(x.shape) or not before:
         raise ShapeError("before and after need one number each for some of the last axes")
     if not x.dtype.is_inexact and not float(value).is_integer():
-        raise ArgumentError(f"value {value} is not an {x.dtype}")
+        raise ArgumentError(f"value {value} is not of the dtype {x.dtype}")
     require_room(x.shape, before, after, mode)
     first = len(x.shape) - len(before)
     ends = zip(x.shape[first:], before, after, strict=True)

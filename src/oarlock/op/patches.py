@@ -18,9 +18,9 @@ Steps = tuple[int, ...]
 def _windows(height, width, size: Steps, stride: Steps, padding: Steps, dilation: Steps) -> Size:
     """Return the number of windows in an image. Raises ArgumentError or ShapeError for invalid settings."""
     if not len(size) == len(stride) == len(padding) == len(dilation) == 2:
-        raise ArgumentError("size, stride, padding and dilation have two numbers each, for height and width")
+        raise ArgumentError("size, stride, padding and dilation must have two numbers each, for height and width")
     if min(padding) < 0:
-        raise ShapeError(f"padding {padding} is below 0")
+        raise ShapeError(f"padding must be at least 0, not {padding}")
     return multiply(*map(count_windows, (height, width), size, stride, padding, dilation))
 
 
@@ -31,7 +31,7 @@ def _windows(height, width, size: Steps, stride: Steps, padding: Steps, dilation
         Case(x=[[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]], size=(2, 2), y=[[[1.0, 2.0], [2.0, 3.0], [4.0, 5.0], [5.0, 6.0]]]),
         GradCheck(x=(2, 2, 4, 5), size=(2, 3), stride=(2, 1), padding=(1, 0), dilation=(1, 2)),
         Rejects("a window of 3 does not fit into 2", x=(1, 1, 2, 2), size=(3, 1)),
-        Rejects("size, stride, padding and dilation have two numbers each", x=(1, 1, 2, 2), size=(1,)),
+        Rejects("size, stride, padding and dilation must have two numbers each", x=(1, 1, 2, 2), size=(1,)),
     ],
 )
 def unfold(x, *, size: Steps, dilation: Steps = (1, 1), padding: Steps = (0, 0), stride: Steps = (1, 1)):
@@ -61,7 +61,7 @@ def unfold_dx(dy, x_shape, *, size, stride, padding, dilation):
         GradCheck(x=(1, 4, 4), shape=(3, 3), size=(2, 1), stride=(2, 2), padding=(1, 0)),
         Rejects("columns of 3 numbers are not patches of 2 by 2", x=(1, 3, 1), shape=(2, 2), size=(2, 2)),
         Rejects("x has 2 columns, but an image of 2 by 2 has 1 windows", x=(1, 4, 2), shape=(2, 2), size=(2, 2)),
-        Rejects("shape has two numbers, for height and width", x=(1, 4, 2), shape=(2,), size=(2, 2)),
+        Rejects("shape must have two numbers, for height and width", x=(1, 4, 2), shape=(2,), size=(2, 2)),
     ],
 )
 def fold(x, *, shape: Steps, size: Steps, dilation: Steps = (1, 1), padding: Steps = (0, 0), stride: Steps = (1, 1)):
@@ -72,7 +72,7 @@ def fold(x, *, shape: Steps, size: Steps, dilation: Steps = (1, 1), padding: Ste
 @fold.infer_shape
 def folded_shape(x, *, shape, size, stride, padding, dilation):
     if len(shape) != 2:
-        raise ArgumentError("shape has two numbers, for height and width")
+        raise ArgumentError("shape must have two numbers, for height and width")
     n, numbers, columns = x.shape
     windows = _windows(shape[0], shape[1], size, stride, padding, dilation)
     if isinstance(columns, int) and columns != windows:

@@ -78,7 +78,7 @@ dropout_dx.no_gradient("mask")
     cases=[
         Case(shape=(2,), low=1.5, high=1.5, dtype="float64", y=[1.5, 1.5]),
         Rejects("n is not a number", shape=("n", 2)),
-        Rejects("random numbers are floats, not int64", shape=(2,), dtype="int64"),
+        Rejects("random numbers must have a float dtype, not int64", shape=(2,), dtype="int64"),
         Rejects("low and high must be finite and ascending, not 1.0 and 0.0", shape=(2,), low=1.0, high=0.0),
     ],
 )
@@ -100,7 +100,7 @@ def _require_range(low: float, high: float, dtype: DType) -> None:
 
 def _require_float(dtype: DType) -> None:
     if not dtype.is_floating:
-        raise ArgumentError(f"random numbers are floats, not {dtype}")
+        raise ArgumentError(f"random numbers must have a float dtype, not {dtype}")
 
 
 @random_uniform.infer_shape
@@ -116,7 +116,7 @@ def random_uniform_shape(*, shape, low, high, dtype, random_id):
     added_later=("first_row",),
     cases=[
         Case(like=[[0.0, 0.0]], low=1.5, high=1.5, dtype="float64", y=[[1.5, 1.5]]),
-        Rejects("random numbers are floats, not bool", like=(2,), dtype="bool"),
+        Rejects("random numbers must have a float dtype, not bool", like=(2,), dtype="bool"),
         Rejects("low and high must be finite and ascending, not 1.0 and 0.0", like=(2,), low=1.0, high=0.0),
     ],
 )

@@ -25,14 +25,14 @@ __all__ = ["grid_sample", "grid_sample_changes", "resize"]
         GradCheck(x=(1, 2, 3, 4), size=(2, 5), mode="area"),
         GradCheck(x=(1, 2, 2, 3, 2), size=(3, 2, 4), mode="linear", align_corners=True),
         GradCheck(x=(2, 3, 4), scale=(2.0,)),
-        Rejects("either size or scale has one number for each axis behind the channels", x=(1, 1, 2, 2), size=(2,)),
-        Rejects("either size or scale has one number for each axis behind the channels", x=(1, 1, 2), size=(2,), scale=(1.0,)),
+        Rejects("pass either size or scale, with one number for each axis after the channels", x=(1, 1, 2, 2), size=(2,)),
+        Rejects("pass either size or scale, with one number for each axis after the channels", x=(1, 1, 2), size=(2,), scale=(1.0,)),
         Rejects("scale nan is not a positive number", x=(1, 1, 2), scale=(float("nan"),)),
-        Rejects("a signal, an image or a volume has pixels", x=(1, 1, 0), size=(2,)),
-        Rejects("size (0,) leaves no pixel", x=(1, 1, 2), size=(0,)),
-        Rejects('"cubic" is for images alone', x=(1, 1, 2), size=(2,), mode="cubic"),
-        Rejects("mode is one of nearest, nearest-exact, linear, cubic, area, not 'lanczos'", x=(1, 1, 2), size=(2,), mode="lanczos"),
-        Rejects('align_corners is for "linear" and "cubic"', x=(1, 1, 2), size=(2,), align_corners=True),
+        Rejects("x must have pixels", x=(1, 1, 0), size=(2,)),
+        Rejects("size (0,) must be from 1 to 2147483647", x=(1, 1, 2), size=(0,)),
+        Rejects('"cubic" is only for images', x=(1, 1, 2), size=(2,), mode="cubic"),
+        Rejects("mode must be one of nearest, nearest-exact, linear, cubic, area, not 'lanczos'", x=(1, 1, 2), size=(2,), mode="lanczos"),
+        Rejects('align_corners is only for "linear" and "cubic"', x=(1, 1, 2), size=(2,), align_corners=True),
     ],
 )
 def resize(
@@ -56,19 +56,19 @@ def resize(
 def resized_shape(x, *, size=None, scale=None, mode, align_corners):
     sizes = x.shape[2:]
     if mode not in RESIZE_MODES:
-        raise ArgumentError(f"mode is one of {', '.join(RESIZE_MODES)}, not {mode!r:.40}")
+        raise ArgumentError(f"mode must be one of {', '.join(RESIZE_MODES)}, not {mode!r:.40}")
     if not 1 <= len(sizes) <= 3 or 0 in sizes:
-        raise ShapeError("a signal, an image or a volume has pixels along one axis, two or three behind the channels")
+        raise ShapeError("x must have pixels along one, two or three axes after the channels")
     given = size if scale is None else scale if size is None else None
     if given is None or len(given) != len(sizes):
-        raise ArgumentError("either size or scale has one number for each axis behind the channels")
+        raise ArgumentError("pass either size or scale, with one number for each axis after the channels")
     if mode == "cubic" and len(sizes) != 2:
-        raise ShapeError('"cubic" is for images alone')
+        raise ShapeError('"cubic" is only for images')
     if align_corners and mode not in ("linear", "cubic"):
-        raise ArgumentError('align_corners is for "linear" and "cubic"')
+        raise ArgumentError('align_corners is only for "linear" and "cubic"')
     given = given if scale is None else tuple(map(scaled_size, sizes, scale))
     if any(isinstance(each, int) and not 1 <= each < 2**31 for each in given):
-        raise ShapeError(f"size {given} leaves no pixel, or too many")
+        raise ShapeError(f"size {given} must be from 1 to {2**31 - 1}")
     return (*x.shape[:2], *given)
 
 
@@ -93,10 +93,10 @@ _MODES, _OUTSIDE = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "refl
         GradCheck(x=(2, 2, 4, 3), grid=(2, 3, 2, 2), low=-0.9, high=0.9),
         GradCheck(x=(1, 2, 4, 3), grid=(1, 2, 2, 2), mode="bicubic", padding_mode="border", align_corners=True, low=-0.9, high=0.9),
         GradCheck(x=(1, 2, 2, 3, 2), grid=(1, 2, 1, 2, 3), padding_mode="reflection", low=-0.9, high=0.9),
-        Rejects("grid has two numbers for each place of images, three for each of volumes", x=(1, 1, 2, 2), grid=(1, 2, 2, 3)),
-        Rejects("mode is one of bilinear, nearest, bicubic, not 'cubic'", x=(1, 1, 2, 2), grid=(1, 2, 2, 2), mode="cubic"),
-        Rejects("padding_mode is one of zeros, border, reflection", x=(1, 1, 2, 2), grid=(1, 2, 2, 2), padding_mode="wrap"),
-        Rejects('"bicubic" is for images alone', x=(1, 1, 2, 2, 2), grid=(1, 2, 2, 2, 3), mode="bicubic"),
+        Rejects("grid needs two numbers per position for images, three for volumes", x=(1, 1, 2, 2), grid=(1, 2, 2, 3)),
+        Rejects("mode must be one of bilinear, nearest, bicubic, not 'cubic'", x=(1, 1, 2, 2), grid=(1, 2, 2, 2), mode="cubic"),
+        Rejects("padding_mode must be one of zeros, border, reflection", x=(1, 1, 2, 2), grid=(1, 2, 2, 2), padding_mode="wrap"),
+        Rejects('"bicubic" is only for images', x=(1, 1, 2, 2, 2), grid=(1, 2, 2, 2, 3), mode="bicubic"),
         Rejects("x has no pixel to sample", x=(1, 1, 2, 0), grid=(1, 2, 2, 2)),
     ],
 )
@@ -114,11 +114,11 @@ def sampled_shape(x, grid, *, mode, padding_mode, align_corners):
     axes = len(x.shape) - 2
     for name, value, known in (("mode", mode, _MODES), ("padding_mode", padding_mode, _OUTSIDE)):
         if value not in known:
-            raise ArgumentError(f"{name} is one of {', '.join(known)}, not {value!r:.40}")
+            raise ArgumentError(f"{name} must be one of {', '.join(known)}, not {value!r:.40}")
     if axes not in (2, 3) or len(grid.shape) != axes + 2 or (isinstance(grid.shape[-1], int) and grid.shape[-1] != axes):
-        raise ShapeError("grid has two numbers for each place of images, three for each of volumes")
+        raise ShapeError("grid needs two numbers per position for images, three for volumes")
     if mode == "bicubic" and axes != 2:
-        raise ShapeError('"bicubic" is for images alone')
+        raise ShapeError('"bicubic" is only for images')
     if 0 in x.shape[2:]:
         raise ShapeError("x has no pixel to sample")
     return (*x.shape[:2], *grid.shape[1:-1])

@@ -225,7 +225,7 @@ def _require_rows(shape: torch.Size, splits: torch.Tensor) -> None:
             rows=[0],
             like=(2,),
         ),
-        Rejects("4611686018427387904 elements are more than int64 counts", splits=[0, 2**62], rows=[0, 0, 0, 0], like=(1,)),
+        Rejects("4611686018427387904 elements exceed int64", splits=[0, 2**62], rows=[0, 0, 0, 0], like=(1,)),
     ],
 )
 def sequence_elements(splits, rows, like):
@@ -250,7 +250,7 @@ def _own_splits(splits: torch.Tensor, rows: torch.Tensor, like: torch.Size) -> t
     lengths = lengths_in(splits, int(splits[-1])).index_select(0, rows)
     own_splits = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
     if bool((own_splits[1:] < own_splits[:-1]).any()):  # the sum has wrapped around
-        raise ValueError(f"{len(rows)} sequences of up to {int(lengths.max())} elements are more than int64 counts")
+        raise ValueError(f"{len(rows)} sequences of up to {int(lengths.max())} elements exceed int64")
     return lengths, own_splits
 
 

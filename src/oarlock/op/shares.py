@@ -11,11 +11,12 @@ import torch
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.shape_rules import differ
 from oarlock.ir.size import Shape, Size, add, floor_divide, format_shape, product
+from oarlock.op.collective import require_workers
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.tensor.shares import join_shares, share_of, split_shares
 
-__all__ = ["gather_shares", "put_share", "reduce_to_shares", "take_share"]
+__all__ = ["gather_shares", "put_share", "reduce_to_shares", "rows_of_share", "take_share"]
 
 
 @operator(
@@ -31,7 +32,7 @@ __all__ = ["gather_shares", "put_share", "reduce_to_shares", "take_share"]
 )
 def take_share(context, x, *, workers: int = 1):
     """The share of this worker in the elements of ``x``, which all ``workers`` have."""
-    _require_as_many(context, workers)
+    require_workers(context, workers)
     return share_of(x, workers, context.workers.index)
 
 
@@ -46,11 +47,6 @@ def _size(shape: Shape, workers: int) -> Size:
     return floor_divide(add(product(shape), workers - 1), workers)
 
 
-def _require_as_many(context, workers: int) -> None:
-    if context.workers.count != workers:
-        raise ValueError(f"the program is for {workers} workers, but this run has {context.workers.count}")
-
-
 @operator(
     "share: T[k], whole: shape[...s] -> y: T[...s]",
     on_workers="own",
@@ -63,7 +59,7 @@ def _require_as_many(context, workers: int) -> None:
 )
 def put_share(context, share, whole, *, workers: int = 1):
     """The share of this worker, with zeros in place of the others: summed over the workers, it is the whole tensor."""
-    _require_as_many(context, workers)
+    require_workers(context, workers)
     shares = share.new_zeros(workers, len(share))
     shares[context.workers.index] = share
     return join_shares(shares, whole)
@@ -97,7 +93,7 @@ put_share.gradient_programs(share=lambda dy, *, workers: take_share(dy, workers=
 )
 def reduce_to_shares(context, xs, *, workers: int = 1):
     """The share of this worker in the sum of each tensor over all workers. All tensors of one op are sent together."""
-    _require_as_many(context, workers)
+    require_workers(context, workers)
     if not xs:
         return []
     laid = [split_shares(x, workers) for x in xs]
@@ -124,7 +120,7 @@ def reduce_to_shares_shapes(xs, *, workers):
 )
 def gather_shares(context, shares, wholes, *, workers: int = 1):
     """The whole tensors, on every worker, from the shares of all workers. All tensors of one op are sent together."""
-    _require_as_many(context, workers)
+    require_workers(context, workers)
     if not shares:
         return []
     sent = shares[0] if len(shares) == 1 else torch.cat(list(shares))
@@ -153,3 +149,45 @@ def reduce_to_shares_dxs(xs_shape, dys, *, workers):
 def gather_shares_dshares(dys, *, workers):
     shares = reduce_to_shares(dys, workers=workers)
     return list(shares)
+
+
+@operator(
+    "rows: int64[*b], share: shape[k ...d] -> local: int64[*b], here: bool[*b]",
+    checks_values=True,
+    cases=[
+        Case(rows=[2, 0], share=[[0.0]] * 3, workers=1, local=[2, 0], here=[True, True]),
+        Case(rows=[[1], [0]], share=[0.0, 0.0], workers=1, local=[[1], [0]], here=[[True], [True]]),
+        Case(rows=[], share=[0.0], workers=1, local=[], here=[]),
+        Rejects("row 3 is out of range: 1 worker has 3 rows", rows=[0, 3], share=(3, 2), workers=1),
+        Rejects("row -1 is out of range: 1 worker has 3 rows", rows=[-1], share=(3,), workers=1),
+        Rejects("workers must be at least 1, not 0", rows=[0], share=(3,), workers=0),
+        Rejects("rows are looked up in a share of 0 rows", rows=[0], share=(0, 2), workers=1),
+    ],
+)
+def rows_of_share(context, rows, share, *, workers: int):
+    """The index of each row in this worker's share, and whether it is there; 0 and false if another worker has it.
+
+    The table consists of the shares of all ``workers``, of ``k`` rows each, in their order. A row out of range raises KernelError.
+    """
+    require_workers(context, workers)
+    count = share[0]
+    if rows.numel():
+        least, most = (int(each) for each in rows.aminmax())
+        if least < 0 or most >= count * workers:
+            wrong = least if least < 0 else most
+            raise ValueError(f"row {wrong} is out of range: {_have(workers, count)}")
+    local = rows - context.workers.index * count
+    here = (local >= 0) & (local < count)
+    return torch.where(here, local, 0), here
+
+
+def _have(workers: int, count: int) -> str:
+    return f"{workers} worker{'s have' if workers > 1 else ' has'} {count * workers} row{'s' * (count * workers != 1)}"
+
+
+@rows_of_share.check_shapes
+def require_rows_of_share(rows, share, *, workers):
+    if workers < 1:
+        raise ArgumentError(f"workers must be at least 1, not {workers}")
+    if share.shape[0] == 0 and 0 not in rows.shape:
+        raise ShapeError("rows are looked up in a share of 0 rows")

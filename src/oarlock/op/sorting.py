@@ -69,7 +69,10 @@ def searchsorted(sorted, x, *, right: bool = False):
     ],
 )
 def unique(x):
-    """The distinct elements, ascending; the index among them of each element; their counts. It has no gradient: use ``inverse`` for it."""
+    """The distinct elements, ascending; the index among them of each element; their counts. It has no gradient.
+
+    To propagate a gradient, gather or scatter by ``inverse``.
+    """
     return torch.unique(x, sorted=True, return_inverse=True, return_counts=True)
 
 

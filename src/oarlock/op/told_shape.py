@@ -174,7 +174,7 @@ def require_axis_of_like(like, *, axis):
         Case(like=([0.5, 0.5],), start=(5,), stop=(0,), step=-2, dtype="int32", y=[5, 3, 1]),
         Case(like=(), start=(2,), stop=(4,), dtype="float64", y=[2.0, 3.0]),
         Case(like=(), start=(2,), stop=(1,), y=[]),
-        Rejects("step is 0", like=[], stop=(3,), step=0),
+        Rejects("step must not be 0", like=[], stop=(3,), step=0),
         Rejects("stop must be one number, not [1, 2]", like=[], stop=(1, 2)),
         Rejects("no input tells n of [n]", like=[], stop=("n",)),
     ],
@@ -205,7 +205,7 @@ def require_bounds(start: Sizes, stop: Sizes, step: int) -> None:
         if len(value) != 1:
             raise ShapeError(f"{name} must be one number, not {format_shape(value)}")
     if step == 0:
-        raise ShapeError("step is 0")
+        raise ShapeError("step must not be 0")
 
 
 @arange.infer_shape

@@ -52,7 +52,7 @@ def _by_channel(x: Var, slope: Var) -> Var:
     if slope.shape in ((), (1,)):
         return reshape(slope, shape=()) if slope.shape else slope
     if x.shape is None or slope.shape is None or len(slope.shape) != 1 or len(x.shape) < 2:
-        raise ShapeError(f'prelu: the slopes "{slope.name}" are one number, or one for each channel of "{x.name}"', location=here(),
+        raise ShapeError(f'prelu: the slopes "{slope.name}" must be one number, or one for each channel of "{x.name}"', location=here(),
                          given=[x.describe(), slope.describe()])  # fmt: skip
     shape: list[Size] = [slope.shape[0], *(1 for _ in x.shape[2:])]
     return reshape(slope, shape=shape)

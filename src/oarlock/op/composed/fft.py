@@ -133,7 +133,7 @@ def ihfft(x: Var, length: int | None = None, *, axis: int = -1, norm: str = "bac
 
 def _require_norm(norm: str) -> None:
     if norm not in NORMS:
-        raise ArgumentError(f"norm is one of {', '.join(NORMS)}, not {norm!r:.40}", location=here())
+        raise ArgumentError(f"norm must be one of {', '.join(NORMS)}, not {norm!r:.40}", location=here())
 
 
 # Several axes
@@ -187,22 +187,22 @@ def irfftn(x: Var, lengths: Sequence[int] | None = None, *, axes: Sequence[int] 
 
 
 def fft2(x: Var, lengths: Sequence[int] | None = None, *, axes: Sequence[int] = _LAST_TWO, norm: str = "backward") -> Var:
-    """`fftn` along two axes."""
+    """`fftn` along two axes, by default the last two."""
     return fftn(x, lengths, axes=axes, norm=norm)
 
 
 def ifft2(x: Var, lengths: Sequence[int] | None = None, *, axes: Sequence[int] = _LAST_TWO, norm: str = "backward") -> Var:
-    """`ifftn` along two axes."""
+    """`ifftn` along two axes, by default the last two."""
     return ifftn(x, lengths, axes=axes, norm=norm)
 
 
 def rfft2(x: Var, lengths: Sequence[int] | None = None, *, axes: Sequence[int] = _LAST_TWO, norm: str = "backward") -> Var:
-    """`rfftn` along two axes."""
+    """`rfftn` along two axes, by default the last two."""
     return rfftn(x, lengths, axes=axes, norm=norm)
 
 
 def irfft2(x: Var, lengths: Sequence[int] | None = None, *, axes: Sequence[int] = _LAST_TWO, norm: str = "backward") -> Var:
-    """`irfftn` along two axes."""
+    """`irfftn` along two axes, by default the last two."""
     return irfftn(x, lengths, axes=axes, norm=norm)
 
 

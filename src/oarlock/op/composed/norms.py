@@ -1,24 +1,31 @@
-"""Vector norms and standard deviations over axes. At 0 their gradient is 0, as in PyTorch."""
+"""Vector norms, standard deviations and local response normalization. The gradient of a norm of 0 is 0, as in PyTorch."""
 
 import math
 from collections.abc import Callable
 
+from oarlock.errors import ShapeError
+from oarlock.ir.location import here
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
 from oarlock.op.choice import where
 from oarlock.op.comparison import equal, not_equal
 from oarlock.op.composed.arithmetic import constant_like
+from oarlock.op.composed.shape import known_shape
 from oarlock.op.dtype_conversion import cast
-from oarlock.op.elementwise import clip, divide
+from oarlock.op.elementwise import add, clip, divide, multiply
 from oarlock.op.extremes import amax, amin
 from oarlock.op.magnitude import abs_
+from oarlock.op.padding import pad
 from oarlock.op.powers import power
+from oarlock.op.rearrangement import windows
 from oarlock.op.reduction import reduce_sum
 from oarlock.op.statistics import variance
 from oarlock.op.unary import sqrt, square
 from oarlock.registry.creator import require_type
+from oarlock.registry.range_check import require_count
 
-__all__ = ["as_dtype_of", "but_at_zero", "normalize", "standard_deviation", "vector_norm"]
+__all__ = ["as_dtype_of", "but_at_zero", "local_response_norm", "normalize", "standard_deviation", "vector_norm"]
+
 
 Axes = int | tuple[int, ...] | None
 
@@ -69,3 +76,20 @@ def standard_deviation(x: Var, *, axis: Axes = None, keepdim: bool = False, corr
     """The standard deviation: the square root of the `variance`, with the same arguments."""
     with undone_on_error(require_type(x, "standard_deviation: x").block.program):
         return but_at_zero(variance(x, axis=axis, keepdim=keepdim, correction=correction), sqrt)
+
+
+def local_response_norm(x: Var, size: int, *, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Var:
+    """``x / (k + alpha m)**beta``, with ``m`` the mean square of ``size`` neighbouring channels, zeros beyond: float[n c ...s].
+
+    Krizhevsky, Sutskever and Hinton, 2012. Raises ShapeError or ArgumentError.
+    """
+    x = require_type(x, "local_response_norm: x")
+    rank = len(known_shape(x, "local_response_norm"))
+    if rank < 2:
+        raise ShapeError(f"local_response_norm: x must be float[n c ...s], not {x.type_text}", location=here(), given=[x.describe()])
+    require_count("local_response_norm: size", size)
+    with undone_on_error(x.block.program):
+        rest = (0,) * (rank - 2)
+        squares = pad(square(x), before=(size // 2, *rest), after=((size - 1) // 2, *rest))
+        sums = reduce_sum(windows(squares, axis=1, size=size), axis=-1)
+        return divide(x, power(add(multiply(sums, alpha / size), k), beta))

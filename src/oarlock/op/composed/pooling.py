@@ -15,8 +15,7 @@ from oarlock.op.composed.shape import known_shape
 from oarlock.op.creation import full
 from oarlock.op.elementwise import multiply
 from oarlock.op.manipulation import reshape
-from oarlock.op.pooling import average_pool2d, max_pool2d
-from oarlock.op.pooling_by_axes import average_pool1d, average_pool3d, max_pool1d, max_pool3d
+from oarlock.op.pooling import average_pool1d, average_pool2d, average_pool3d, max_pool1d, max_pool2d, max_pool3d
 from oarlock.op.powers import power
 from oarlock.op.told_shape import broadcast_to
 

@@ -1,22 +1,28 @@
-"""Products of vectors, matrices and tensors, composed of operators."""
+"""Products of vectors, matrices and tensors, composed of operators, and `gemm`."""
 
 from collections.abc import Sequence
 
 from oarlock.errors import ShapeError
 from oarlock.ir.location import here
+from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.shape_rules import require_axis
 from oarlock.ir.size import multiply as times
 from oarlock.ir.var import Var
 from oarlock.op.complex_parts import conjugated
+from oarlock.op.composed.arithmetic import constant_like, is_one
 from oarlock.op.composed.composition import composition
 from oarlock.op.composed.einsum import einsum
+from oarlock.op.composed.named_activation import Activation, activate, require_activation
 from oarlock.op.composed.shape import broadcast_together, known_shape, unsqueeze
 from oarlock.op.elementwise import multiply, subtract
 from oarlock.op.manipulation import reshape
+from oarlock.op.matrix import linear
 from oarlock.op.rearrangement import roll
 from oarlock.op.reduction import reduce_sum
+from oarlock.registry.creator import require_type
 
-__all__ = ["cross", "inner", "kron", "outer", "tensordot", "vecdot"]
+__all__ = ["cross", "gemm", "inner", "kron", "outer", "tensordot", "vecdot"]
+
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -94,3 +100,17 @@ def cross(x: Var, y: Var, *, axis: int = -1) -> Var:
         return roll(z, shifts=(by,), axes=(at,))
 
     return subtract(multiply(turned(x, -1), turned(y, -2)), multiply(turned(x, -2), turned(y, -1)))
+
+
+def gemm(x: Var, w: Var, scale: float | Var = 1.0, act: Activation | None = None) -> Var | tuple[Var, Var]:
+    """``scale x @ w``: float[*b k], float[k m] -> float[*b m]; with an activation, `act`, also ``act`` of it.
+
+    `scale` is a number or a scalar variable, `act` the name of an activation, as in `fc`, or a function. It appends `linear`, `multiply`
+    and the activation, so gradients and passes see these ops. Raises their errors, and ArgumentError for an unknown activation.
+    """
+    require_activation(act)
+    with undone_on_error(require_type(x, "gemm: x").block.program):
+        product = linear(x, w)
+        if not is_one(scale):
+            product = multiply(product, constant_like(scale, product, what="gemm: scale"))
+        return product if act is None else (product, activate(product, act))

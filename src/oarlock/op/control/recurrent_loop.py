@@ -41,8 +41,8 @@ def recurrent(context, sequences, initial, free, splits=None, *, body: Block, su
     body without ``m`` in front are stacked per step, ``[steps *d]``.
 
     With ``segments``, an iteration covers several steps: the sequences are split into at most that many segments, of at least four steps
-    and equal length, except for the last. The body receives ``[m *d]`` and returns the like, which are concatenated. Memories and sums are
-    per segment. The pass `segment_loops` creates such loops; they have no gradient.
+    and equal length, except for the last. The body receives and returns ``[m *d]`` for a segment of ``m`` steps; its outputs are
+    concatenated. Memories and sums are per segment. The pass `segment_loops` creates such loops; they have no gradient.
     """
     stack_vars, _, sum_vars = split_outputs(body.outputs, len(initial), summed)
     if segments:

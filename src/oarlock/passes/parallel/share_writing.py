@@ -13,7 +13,7 @@ from oarlock.op.creation import full
 from oarlock.op.indexing import gather
 from oarlock.op.randomness import dropout
 from oarlock.op.reduction import mean, mean_dx
-from oarlock.op.share_lookup import rows_of_share
+from oarlock.op.shares import rows_of_share
 from oarlock.op.told_shape import broadcast_to
 from oarlock.passes.parallel.rows_of_workers import written_into
 
