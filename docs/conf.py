@@ -1,7 +1,7 @@
-"""The site of the documents, for Sphinx: `make docs`. Its pages are the Markdown files of the repository, where they lie.
+"""Sphinx configuration of the documents' site: `make docs`. The pages are the Markdown files of the repository, at their own paths.
 
-The source folder is the root of the repository, for README.md and its like are pages too, and links from page to page are the same
-there and at a forge. docs/decisions/0013-the-documents-as-a-site.md tells why.
+The source folder is the root of the repository, because README.md and others are pages too, and links between pages must be the same
+at a repository host. Reasons: docs/decisions/0013-the-documents-as-a-site.md.
 """
 
 import re
@@ -29,18 +29,16 @@ html_extra_path = ["index.html"]  # leads to README.html
 html_copy_source = False
 html_use_index = False
 html_show_copyright = False
-myst_heading_anchors = 6  # the anchors that a forge makes of headings
+myst_heading_anchors = 6  # the anchors that repository hosts give headings
 highlight_language = "none"
 
-# A forge would show these lists as code, so that they stand here and not in README.md.
+# A repository host would show these lists as code in README.md.
 CONTENTS = {
-    "Documents": ["docs/README", "docs/tutorial", "docs/gallery"],
-    "Guides": ["docs/guides/*"],
-    "Internals": ["docs/internals/*"],
+    "Tutorial": ["docs/README", "docs/tutorial", "docs/gallery"],
+    "How-to guides": ["docs/guides/how_do_i", "docs/guides/sharp_bits", "docs/guides/*"],
+    "Reference": ["docs/reference/README", "docs/reference/*", "docs/benchmarks/README", "docs/benchmarks/*", "docs/scale"],
+    "Internals": ["docs/internals/README", "docs/internals/*", "docs/decisions/README", "docs/decisions/*"],
     "Folders": ["src/oarlock/README", "src/oarlock/**/README", "benchmarks/README", "tests/README"],
-    "Reference": ["docs/reference/README", "docs/reference/*"],
-    "Benchmarks": ["docs/benchmarks/README", "docs/benchmarks/*"],
-    "Decisions": ["docs/decisions/README", "docs/decisions/*"],
     "The project": ["CONTRIBUTING", "SECURITY", "CHANGELOG", "changelog.d/README", "examples/node/README"],
 }
 
