@@ -282,7 +282,7 @@ def test_a_layer_in_a_row_that_is_refused_takes_back_those_before_it():
             ol.layer.sequential(x, lambda x: ol.layer.fc(x, 3), lambda x: ol.layer.conv2d(x, 3, 3))
         with pytest.raises(ol.ArgumentError) as raised:
             ol.layer.sequential(x, lambda x: ol.layer.fc(x, 3), lambda x: 3)
-        assert raised.value.message == "sequential: layer 1 gives int, where it is to give one variable"
+        assert raised.value.message == "sequential: layer 1 returned int, not a variable"
     assert program.main.ops == []
     assert program.persistables() == []
 
@@ -303,7 +303,7 @@ def test_a_layer_on_each_step_is_that_of_rows():
         with pytest.raises(ol.ShapeError) as raised:
             ol.layer.time_distributed(clips, lambda step: ol.op.reduce_sum(step, axis=0))
     assert y.shape == ("n", "t", 5)
-    assert raised.value.message == "time_distributed: the layer gives float32[4, 6, 7], where it was given n*t rows"
+    assert raised.value.message == "time_distributed: the layer returned float32[4, 6, 7] for n*t rows"
     (found,) = ol.Executor(check=True).run(program, {"clips": x.astype("float32")}, [y], scope=ol.init(program, ol.Scope()))
     assert found.shape == (2, 3, 5)
 
@@ -360,7 +360,7 @@ def test_what_has_no_channels_to_drop_is_refused():
         assert raised.value.message == "dropout2d: x is float[n c h w], not float32[n, 4]"
         with pytest.raises(ol.ArgumentError) as refused:
             ol.layer.alpha_dropout(x, 1.0)
-        assert refused.value.message == "alpha dropout: rate is a share from 0, below 1, not 1.0"
+        assert refused.value.message == "alpha dropout: rate must be in [0, 1), not 1.0"
     assert program.main.ops == []
 
 
@@ -368,7 +368,7 @@ def test_a_mode_of_other_axes_is_refused():
     with ol.Program():
         with pytest.raises(ol.ArgumentError) as raised:
             ol.layer.upsample(ol.layer.data("x", shape=[4, 9]), scale=2, mode="bilinear")
-        assert raised.value.message == 'upsample: "bilinear" goes along 2 axes, not 1'
+        assert raised.value.message == 'upsample: mode "bilinear" needs 2 axes, not 1'
         with pytest.raises(ol.ShapeError) as refused:
             ol.layer.upsample(ol.layer.data("y", shape=[4]), scale=2)
-        assert refused.value.message == "upsample: x has one to three axes behind its channels, not float32[n, 4]"
+        assert refused.value.message == "upsample: x must have one to three axes after its channels, not float32[n, 4]"

@@ -92,7 +92,7 @@ def test_what_is_no_sequence_of_rows_is_refused_and_declares_nothing(kind):
         x = ol.layer.data("x", shape=[D])
         with pytest.raises(ol.ShapeError) as raised:
             getattr(ol.layer, kind)(x, H)
-    assert raised.value.message == f'{kind}: "x" is no sequence of rows'
+    assert raised.value.message == f'{kind}: "x" is not a sequence of rows'
     assert raised.value.contract == "float[t n d], the steps first, or ragged, float[t d]"
     assert program.persistables() == []
 
@@ -121,11 +121,11 @@ def test_zeros_without_rows_to_count_are_refused():
         rnn = ol.rnn()
         with pytest.raises(ol.ProgramError) as raised, rnn.step():
             rnn.memory(shape=[2])
-        assert raised.value.message == "rnn.memory: zeros have as many rows as the first step input, and there is none with rows"
+        assert raised.value.message == "rnn.memory: zeros have the rows of the first step input, but there is no step input with rows"
         with pytest.raises(ol.ArgumentError) as refused, rnn.step():
             rnn.step_input(x)
             rnn.memory(init=x, shape=[2])
-        assert refused.value.message == "rnn.memory: it starts as init or as zeros of a shape, one of the two"
+        assert refused.value.message == "rnn.memory: pass either init or shape"
 
 
 def test_a_step_that_is_discarded_takes_its_zeros_with_it():

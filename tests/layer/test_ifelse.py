@@ -186,7 +186,7 @@ def test_the_blocks_of_a_switch_are_entered_in_the_order_in_which_they_are_asked
             choice.output(-x)
         blocks = len(program.blocks) - 1  # without the condition of a block that is never written
         for late, part in ((two, "case_1"), (three, "default")):
-            with pytest.raises(ol.ProgramError, match=f"^switch: its block {part} was asked for before another block was written\n"), late:
+            with pytest.raises(ol.ProgramError, match=f"^switch: its block {part} was requested before another block was written\n"), late:
                 pass
         assert len(program.blocks) == blocks
         with choice.default():

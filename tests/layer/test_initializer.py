@@ -138,24 +138,24 @@ def test_an_array_of_another_shape_or_too_large_is_refused():
     with ol.Program() as program:
         with pytest.raises(ol.ShapeError) as raised:
             ol.layer.create_parameter([3, 2], initializer=ol.initializer.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
-        assert raised.value.message == "array: the parameter is [3, 2], yet the array it is to start as [2, 3]"
+        assert raised.value.message == "array: the parameter has shape [3, 2], but its initial value has shape [2, 3]"
         with pytest.raises(ol.LimitError) as refused:
             ol.layer.create_parameter([2049, 2048], initializer=ol.initializer.array(torch.zeros(2049, 2048)))
-        assert refused.value.message == "array: 16,785,408 bytes of a first value, where 16,777,216 may be part of a program"
+        assert refused.value.message == "array: an initial value of 16,785,408 bytes, but a program may contain at most 16,777,216"
     assert program.persistables() == []
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ol.initializer.orthogonal()((3,)), "orthogonal: it fills a parameter of 2 axes or more, not [3]"),
-        (lambda: ol.initializer.identity()((3, 3, 3)), "identity: it fills a parameter of 2 axes, not [3, 3, 3]"),
-        (lambda: ol.initializer.dirac()((3, 3)), "dirac: it fills a parameter of 3 axes or more, not [3, 3]"),
+        (lambda: ol.initializer.orthogonal()((3,)), "orthogonal: the parameter must have 2 axes or more, not shape [3]"),
+        (lambda: ol.initializer.identity()((3, 3, 3)), "identity: the parameter must have 2 axes, not shape [3, 3, 3]"),
+        (lambda: ol.initializer.dirac()((3, 3)), "dirac: the parameter must have 3 axes or more, not shape [3, 3]"),
         (lambda: ol.initializer.dirac(2)((3, 3, 3)), "dirac: 2 groups do not divide 3 filters"),
-        (lambda: ol.initializer.sparse(1.5), "sparse: sparsity is a share from 0 to 1, not 1.5"),
+        (lambda: ol.initializer.sparse(1.5), "sparse: sparsity must be in [0, 1], not 1.5"),
         (
             lambda: ol.initializer.truncated_normal(low=1.0, high=1.0),
-            "truncated_normal: low is below high and deviation above 0, not 1.0, 1.0 and 1.0",
+            "truncated_normal: low must be below high and deviation above 0, not 1.0, 1.0 and 1.0",
         ),
         (lambda: ol.initializer.kaiming_normal(mode="fan_on"), "kaiming: mode is one of fan_in, fan_out, fan_average, not 'fan_on'"),
         (
@@ -181,7 +181,7 @@ def test_a_rule_that_was_not_called_is_told():
         ):
             with pytest.raises(ol.ArgumentError) as raised:
                 ol.layer.fc(x, 2, initializer=given)
-            assert raised.value.message.startswith("an initializer is a rule from a shape to a first value, not ")
+            assert raised.value.message.startswith("an initializer must be a rule, such as ol.initializer.zeros(), not ")
             assert raised.value.hint == hint
     assert program.persistables() == []
 

@@ -156,17 +156,17 @@ def test_what_does_not_fit_is_refused_and_declares_nothing():
             (lambda: attend(x, heads=4), ol.ArgumentError, "multi_head_attention: 4 heads do not divide the 6 columns of x"),
             (
                 lambda: attend(x, heads=2, kv_heads=3), ol.ArgumentError,
-                "multi_head_attention: 3 heads of keys and values do not serve 2 heads",
+                "multi_head_attention: kv_heads must divide heads: 3 does not divide 2",
             ),
             (lambda: attend(x, other, heads=2), ol.ShapeError, "multi_head_attention: queries, keys and values do not fit together"),
             (lambda: attend(x, y, heads=2, key_mask=ids), ol.DTypeError, "multi_head_attention: key_mask is bool, not int64"),
             (
                 lambda: attend(x, heads=2, mask=y), ol.ShapeError,
-                "multi_head_attention: mask has the shape [t, t] or [n, t, t] or [n, 1, t, t] or [n, 2, t, t], not float32[n, s, 6]",
+                "multi_head_attention: mask must have the shape [t, t] or [n, t, t] or [n, 1, t, t] or [n, 2, t, t], not float32[n, s, 6]",
             ),
             (
                 lambda: attend(x, heads=2, weight=ol.layer.ParameterOptions(name="w")), ol.ArgumentError,
-                'multi_head_attention: its parameters cannot all be called "w"',
+                'multi_head_attention: its parameters cannot all have the name "w"',
             ),
         ):  # fmt: skip
             with pytest.raises(error) as raised:

@@ -129,7 +129,7 @@ def test_embeddings_share_a_table_by_its_name_and_start_as_they_are_told():
         with pytest.raises(ol.ShapeError) as raised:
             ol.layer.embedding(second, (6, 2), params=["words"])
     assert parameters(program) == {"words": (5, 2)}
-    assert raised.value.message == '"words" is wanted as float32[6, 2], yet is declared otherwise'
+    assert raised.value.message == '"words" is needed as float32[6, 2], but is already declared differently'
     assert ol.init(program, ol.Scope())["words"].tolist() == [[3.0, 3.0]] * 5
 
 
@@ -146,10 +146,10 @@ def test_an_id_that_is_no_row_of_the_table_fails_at_the_line_of_the_layer():
     ("layer", "error", "message"),
     [
         (lambda x: ol.layer.embedding(3, (7, 4)), ol.ArgumentError, "embedding: ids must be a variable of a program, not int 3"),
-        (lambda x: ol.layer.embedding(x, 7), ol.ArgumentError, "embedding: size is two numbers, rows and their length, not 7"),
+        (lambda x: ol.layer.embedding(x, 7), ol.ArgumentError, "embedding: size is the number of rows and their length, not 7"),
         (lambda x: ol.layer.embedding(x, (0, 4)), ol.ArgumentError, "embedding: the number of rows is a whole number from 1, not 0"),
         (lambda x: ol.layer.embedding(x, (7, "4")), ol.ArgumentError, "embedding: the length of a row is a whole number from 1, not '4'"),
-        (lambda x: ol.layer.embedding(x, (7, 4), params=["a", "b"]), ol.ArgumentError, "embedding: params names 1 parameter, not 2"),
+        (lambda x: ol.layer.embedding(x, (7, 4), params=["a", "b"]), ol.ArgumentError, "embedding: params must name 1 parameter, not 2"),
         (lambda x: ol.layer.embedding(x, (7, 4), dtype="int64"), ol.DTypeError, "embedding: dtype is a float, not int64"),
         (lambda x: ol.layer.embedding(x, (7, 4)), ol.DTypeError, "embedding: ids are int64, not float32"),
     ],
@@ -219,13 +219,13 @@ def test_pooling_is_that_of_pytorch(mode, window):
     require_close(value, expected)
 
 
-WINDOW = "is a number, or two for height and width, not"
+WINDOW = "must be a number, or two for height and width, not"
 
 
 @pytest.mark.parametrize(
     ("layer", "message"),
     [
-        (lambda x: ol.layer.pool2d(x, size=2, mode="mean"), "pool2d: mode is 'max' or 'average', not 'mean'"),
+        (lambda x: ol.layer.pool2d(x, size=2, mode="mean"), "pool2d: mode must be 'max' or 'average', not 'mean'"),
         (lambda x: ol.layer.pool2d(x, size=(2, 2, 2)), f"size {WINDOW} (2, 2, 2)"),
         (lambda x: ol.layer.conv2d(x, filters=2, size=(2, 1.5)), f"size {WINDOW} (2, 1.5)"),
         (lambda x: ol.layer.conv2d(x, filters=2, size=2, stride=(1, 2, 3)), f"stride {WINDOW} (1, 2, 3)"),
@@ -302,7 +302,7 @@ def test_a_shared_parameter_is_not_shared_with_another_dtype():
         ol.layer.fc(ol.layer.data("x", shape=[3]), 3, name="shared")
         with pytest.raises(ol.ShapeError) as raised:
             ol.layer.fc(ol.layer.data("y", shape=[3], dtype="float64"), 3, name="shared")
-    assert raised.value.message == '"shared.w" is wanted as float64[3, 3], yet is declared otherwise'
+    assert raised.value.message == '"shared.w" is needed as float64[3, 3], but is already declared differently'
 
 
 def test_parameters_of_a_layer_inside_a_loop_belong_to_the_main_block():
@@ -441,8 +441,8 @@ def test_a_layer_takes_options_for_its_parameters(name):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"initializer": 0.5}, "ParameterOptions: initializer is a rule, not 0.5"),
-        ({"trainable": None}, "ParameterOptions: trainable is True or False, not None"),
+        ({"initializer": 0.5}, "ParameterOptions: initializer must be a rule, not 0.5"),
+        ({"trainable": None}, "ParameterOptions: trainable must be True or False, not None"),
         ({"rate_factor": -1.0}, "update settings: rate_factor is a finite number not below 0, not -1.0"),
     ],
 )
@@ -473,7 +473,7 @@ def test_what_are_no_options_is_refused_and_declares_nothing():
         x = ol.layer.data("x", shape=[3])
         with pytest.raises(ol.ArgumentError) as raised:
             ol.layer.fc(x, 3, bias=0.5)
-        assert raised.value.message == "fc_0.b is options of a parameter, or a rule by which it starts, not 0.5"
+        assert raised.value.message == "fc_0.b must be ParameterOptions or an initializer, not 0.5"
         assert program.parameters() == []
 
 
@@ -481,8 +481,8 @@ def test_a_padding_that_makes_no_sense_is_refused():
     with ol.Program():
         x = ol.layer.data("x", shape=[4, 8, 8])
         for how, message in (
-            ({"padding": "same", "stride": 2}, 'conv2d: the padding "same" goes with a stride of 1, not (2, 2)'),
-            ({"padding": -1}, "padding is at least 0, not -1"),
+            ({"padding": "same", "stride": 2}, 'conv2d: the padding "same" requires a stride of 1, not (2, 2)'),
+            ({"padding": -1}, "padding must be at least 0, not -1"),
             ({"groups": 3}, "conv2d: 3 groups do not divide 4 channels"),
             ({"padding_mode": "mirror"}, "conv2d: padding_mode is one of zeros, reflect, replicate, circular, not 'mirror'"),
         ):

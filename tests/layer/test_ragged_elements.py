@@ -151,5 +151,5 @@ def test_layers_of_rows_take_ragged_ids_and_labels_of_any_dimensions(shape):
 def test_recurrent_layers_refuse_ragged_elements_of_two_dimensions(layer):
     with ol.Program():
         x = ol.layer.data("x", [2, 3], ragged=1)
-        with pytest.raises(ol.ShapeError, match=rf'^{layer}: "x" is no sequence of rows'):
+        with pytest.raises(ol.ShapeError, match=rf'^{layer}: "x" is not a sequence of rows'):
             getattr(ol.layer, layer)(x, 4)

@@ -381,11 +381,11 @@ def test_the_number_of_rows_has_a_name():
             refused(
                 lambda: rnn.step_input(x),
                 ol.ShapeError,
-                'rnn.step_input: "x" is cut into 3 rows, where a ragged loop needs a name for their number',
+                'rnn.step_input: "x" has 3 rows, but a ragged loop needs a symbolic number of rows',
                 "ol.layer.data(",
             )
             rnn.output(ol.op.full(shape=(), value=0.0))
-        refused(rnn, ol.ProgramError, "rnn: nothing to step through")
+        refused(rnn, ol.ProgramError, "rnn: there is no sequence to step through")
     assert len(program.blocks) == 1
 
 
@@ -417,7 +417,7 @@ def test_what_has_another_number_of_rows_in_each_step_is_not_stacked():
             refused(
                 lambda: rnn.output(some),
                 ol.ShapeError,
-                f'rnn.output: "{some.name}" has {some.shape[0]} rows, another number in each trip, so its trips cannot be stacked',
+                f'rnn.output: "{some.name}" has {some.shape[0]} rows, which differ between iterations, so they cannot be stacked',
             )
             rnn.output(ol.op.reduce_sum(some))
         rnn()

@@ -154,29 +154,29 @@ def test_what_makes_no_sense_is_refused_and_declares_nothing():
         lengths = ol.layer.data("lengths", shape=[], dtype="int64")
         other = ol.layer.data("other", shape=["m"], dtype="int64", batch=None)
         for layer, error, message in (
-            (lambda: ol.layer.lstm(x, H, lengths=x), ol.DTypeError, "lstm: lengths are int64, not float32"),
-            (lambda: ol.layer.lstm(x, H, lengths=other), ol.ShapeError, "lstm: lengths are one for each row, int64[n], not int64[m]"),
+            (lambda: ol.layer.lstm(x, H, lengths=x), ol.DTypeError, "lstm: lengths must be int64, not float32"),
+            (lambda: ol.layer.lstm(x, H, lengths=other), ol.ShapeError, "lstm: lengths must be one per row, int64[n], not int64[m]"),
             (
                 lambda: ol.layer.gru(ragged, H, lengths=lengths), ol.ArgumentError,
-                "gru: a ragged input has its own lengths, and no batch in front",
+                "gru: a ragged input has its own lengths and no batch dimension",
             ),
-            (lambda: ol.layer.simple_rnn(x, H, act="sine"), ol.ArgumentError, "simple_rnn: act is 'tanh' or 'relu', not 'sine'"),
+            (lambda: ol.layer.simple_rnn(x, H, act="sine"), ol.ArgumentError, "simple_rnn: act must be 'tanh' or 'relu', not 'sine'"),
             (
                 lambda: ol.layer.gru(x, H, bidirectional=True, reverse=True), ol.ArgumentError,
-                "gru: bidirectional has both directions, so that reverse means nothing",
+                "gru: bidirectional runs in both directions, so reverse cannot be used",
             ),
             (
                 lambda: ol.layer.gru(x, H, layers=2, init=x), ol.ShapeError,
-                "init is a state for each of 2 recurrences, float[2 n size], not float32[t, n, 3]",
+                "init must be a state for each of 2 recurrences, float[2 n size], not float32[t, n, 3]",
             ),
             (
                 lambda: ol.layer.gru(x, H, layers=2, weight=ol.layer.ParameterOptions(name="w")), ol.ArgumentError,
-                'gru: its parameters cannot all be called "w"',
+                'gru: its parameters cannot all have the name "w"',
             ),
             (lambda: ol.layer.gru(x, H, layers=0), ol.ArgumentError, "gru: layers is a whole number from 1, not 0"),
             (
                 lambda: ol.layer.gru_cell(x, ol.layer.data("h", shape=[H])), ol.ShapeError,
-                "gru_cell: each state has a row for each row of the input",
+                "gru_cell: each state must have a row for each row of the input",
             ),
         ):  # fmt: skip
             with pytest.raises(error) as raised:

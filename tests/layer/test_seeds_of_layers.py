@@ -28,11 +28,11 @@ def test_parameters_are_shared_by_the_names_they_are_given():
     assert [var.name for var in program.parameters()] == ["fc.w", "fc.b", "other.b"]
     assert [op.inputs["w"][0].name for op in program.main.ops] == ["fc.w"] * 3
     assert second.shape == (4, 3)
-    with pytest.raises(ol.ShapeError, match=r'^"fc.w" is wanted as float32\[3, 5\], yet is declared otherwise'):
+    with pytest.raises(ol.ShapeError, match=r'^"fc.w" is needed as float32\[3, 5\], but is already declared differently'):
         ol.layer.fc(a, 5, params=["fc.w", "five.b"])
-    with pytest.raises(ol.ArgumentError, match="^fc: params names 2 parameters, not 1"):
+    with pytest.raises(ol.ArgumentError, match="^fc: params must name 2 parameters, not 1"):
         ol.layer.fc(a, 3, params=["fc.w"])
-    with pytest.raises(ol.ArgumentError, match="^fc: params names 1 parameters, not 2"):
+    with pytest.raises(ol.ArgumentError, match="^fc: params must name 1 parameters, not 2"):
         ol.layer.fc(a, 3, params=["fc.w", "fc.b"], bias=False)
     with pytest.raises(ol.ProgramError, match="^'fc@w' cannot be a variable's name"):
         ol.layer.fc(a, 3, params=["fc@w", "fc.b"])

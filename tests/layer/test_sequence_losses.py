@@ -189,8 +189,11 @@ def test_a_field_learns_which_label_follows_which():
 
 
 MISFITS = {
-    "no sequences": (lambda x, y: ol.layer.ctc_loss(ol.op.reshape(x, shape=(-1,)), y), 'ctc_loss: log_p: "reshape_0" is no sequences'),
-    "ragged with lengths": (lambda x, y: ol.layer.crf(x, y, lengths=y), "crf: emissions is ragged, and has its lengths"),
+    "no sequences": (
+        lambda x, y: ol.layer.ctc_loss(ol.op.reshape(x, shape=(-1,)), y),
+        'ctc_loss: log_p: "reshape_0" is not a batch of sequences',
+    ),
+    "ragged with lengths": (lambda x, y: ol.layer.crf(x, y, lengths=y), "crf: emissions is ragged and already has lengths"),
     "blank": (lambda x, y: ol.layer.ctc_loss(x, y, blank=4), "ctc_loss: blank 4 is not one of the classes 0 to 3"),
     "reduction": (lambda x, y: ol.layer.ctc_loss(x, y, reduction="means"), "no reduction is called 'means'"),
 }

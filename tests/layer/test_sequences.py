@@ -153,8 +153,8 @@ def refusal(function) -> str:
 )
 def test_a_value_without_row_splits_is_refused_with_how_to_declare_one(function, what):
     assert re.sub(r"\S+\.py:\d+", "model.py:1", refusal(function)) == (
-        f'{what} is not ragged: nothing says where the sequences of "x" end\n'
-        "  row splits partition the size that a ragged value's shape begins with\n"
+        f'{what} is not ragged: the sequences of "x" have no row splits\n'
+        "  row splits partition the first dimension of a ragged value\n"
         '      "x"   float32[n]   fed; declared at model.py:1\n'
         '  Try: ol.layer.data("words", [], dtype="int64", ragged=1) declares an input with row splits, words: int64[words.t]'
         "    (oarlock explain ArgumentError)"

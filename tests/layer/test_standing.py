@@ -275,7 +275,7 @@ def test_what_was_read_whole_before_its_loop_was_known_is_refused():
         with pytest.raises(ol.ShapeError) as caught, rnn.step():
             ol.cond(ol.op.reduce_sum(states) > 0.0, lambda: ol.op.reduce_sum(states), lambda: ol.op.reduce_sum(words))
             rnn.step_input(words)
-    assert caught.value.message == ('rnn.step_input: "states" was read whole in this step, before the loop was known to step through words')
+    assert caught.value.message == ('rnn.step_input: "states" was read whole in this step before the loop was known to step through words')
     assert caught.value.hint == "call rnn.step_input(words) first; rnn.whole(states) is all of it"
     assert len(program.blocks) == 1
 
@@ -288,7 +288,7 @@ def test_a_sequence_that_was_meant_whole_beside_one_of_other_steps_is_refused_wi
         with pytest.raises(ol.ShapeError) as caught, rnn.step():
             ol.op.reduce_sum(source)
             rnn.step_input(target)
-    assert caught.value.hint == "where source was meant whole: rnn.whole(source)"
+    assert caught.value.hint == "if source is meant as a whole, use rnn.whole(source)"
 
 
 def test_a_whole_of_rows_that_are_not_yet_known_to_be_rows_is_refused():
@@ -301,7 +301,7 @@ def test_a_whole_of_rows_that_are_not_yet_known_to_be_rows_is_refused():
             rnn.output(rnn.step_input(words) + total)
         with pytest.raises(ol.ShapeError) as caught:
             rnn()
-    assert caught.value.message == 'rnn.whole: all of "weight" was asked for before the loop was known to be ragged, with n rows'
+    assert caught.value.message == 'rnn.whole: weight" was used before the loop was known to be ragged, with n rows'
 
 
 def test_a_block_that_was_taken_back_takes_back_what_it_found():

@@ -72,15 +72,15 @@ def test_three_spellings_emit_one_block(ragged):
 def test_a_variable_becomes_a_step_input_inside_a_step_only():
     with ol.Program():
         a = ol.layer.data("a", [3], batch="t")
-        refused(a.as_step_input, ol.ProgramError, "as_step_input: no step is being written", "call it inside `with rnn.step():`")
+        refused(a.as_step_input, ol.ProgramError, "as_step_input: no step is open", "call it inside `with rnn.step():`")
         rnn = ol.create_rnn()
         with rnn.stepnet():
             rnn.output(a.as_step_input())
             with ol.Program():
                 other = ol.layer.data("b", [3], batch="t")
-                refused(other.as_step_input, ol.ProgramError, "as_step_input: no step is being written")
+                refused(other.as_step_input, ol.ProgramError, "as_step_input: no step is open")
         rnn()
-        refused(a.as_step_input, ol.ProgramError, "as_step_input: no step is being written")
+        refused(a.as_step_input, ol.ProgramError, "as_step_input: no step is open")
 
 
 @pytest.mark.mission("B31")
@@ -107,7 +107,7 @@ def test_a_step_left_by_an_exception_leaves_no_recurrence_open():
         with pytest.raises(RuntimeError), rnn.stepnet():
             a.as_step_input()
             raise RuntimeError
-        refused(a.as_step_input, ol.ProgramError, "as_step_input: no step is being written")
+        refused(a.as_step_input, ol.ProgramError, "as_step_input: no step is open")
     assert len(program.blocks) == 1
 
 
@@ -147,7 +147,7 @@ def test_what_comes_back_is_what_output_was_called_with_in_its_order():
     assert [value.tolist() for value in run(program, {"x": [1.0, 2.0]}, [o1, o2])] == [[2, 4], [3, 6]]
 
 
-READ = "rnn.previous_memory(memory) is its value before the step, rnn.final_memory(memory) that after the last"
+READ = "use rnn.previous_memory(memory) for its value before the step, rnn.final_memory(memory) for the value after the last"
 
 
 @pytest.mark.mission("C11")
@@ -165,10 +165,10 @@ def test_a_memory_that_is_read_as_a_variable_says_how_it_is_read():
                 (lambda: rnn.output(h), "rnn.output: value must be a variable of a program, not Memory "),
                 (lambda: rnn.update_memory(h, h), "rnn.update_memory: value must be a variable of a program, not Memory "),
                 (lambda: step + h, '"x.step_0" and Memory '),
-                (lambda: h + step, "a memory is no variable: it has a value before each step and one after it"),
-                (lambda: 2.0 * h, "a memory is no variable: it has a value before each step and one after it"),
-                (lambda: h @ step, "a memory is no variable: it has a value before each step and one after it"),
-                (lambda: -h, "a memory is no variable: it has a value before each step and one after it"),
+                (lambda: h + step, "a memory is not a variable: it has a value before and a value after each step"),
+                (lambda: 2.0 * h, "a memory is not a variable: it has a value before and a value after each step"),
+                (lambda: h @ step, "a memory is not a variable: it has a value before and a value after each step"),
+                (lambda: -h, "a memory is not a variable: it has a value before and a value after each step"),
             ):
                 with pytest.raises(ol.ArgumentError) as caught:
                     read()
@@ -367,18 +367,18 @@ def test_what_is_no_step_net_is_refused_before_anything_is_written():
         refused(
             lambda: ol.layer.rnn(input=x, step_net=x),
             ol.ArgumentError,
-            "layer.rnn: step_net is a function that writes the step, not a variable",
-            "what is computed before the call is computed once, around the loop; the step is written inside it",
+            "layer.rnn: step_net must be a function that writes the step, not a variable",
+            "values computed before the call are computed once, outside the loop; the step is written inside it",
         )
         refused(
             lambda: ol.layer.rnn(input=x, step_net=lambda a, b: a),
             ol.ArgumentError,
-            "layer.rnn: step_net takes the step input or nothing, not (a, b)",
+            "layer.rnn: step_net must take the step input or nothing, not (a, b)",
         )
         refused(
             lambda: ol.layer.rnn(input=x, step_net=lambda: None),
             ol.ArgumentError,
-            "layer.rnn: what step_net returns must be a variable of a program, not NoneType None",
+            "layer.rnn: the result of step_net must be a variable of a program, not NoneType None",
         )
         assert program.to_bytes() == before
 
@@ -387,21 +387,21 @@ def test_a_tensor_that_is_added_to_is_one_without_a_value_and_is_added_to_once()
     with ol.Program() as program:
         x = ol.layer.data("x", ["n", 2], batch="t")
         accum = ol.framework.tensor()
-        refused(lambda: ol.layer.add_to(accum, None), ol.ProgramError, "add_to: no step is being written")
+        refused(lambda: ol.layer.add_to(accum, None), ol.ProgramError, "add_to: no step is open")
         valued = ol.op.tanh(x)
         rnn = ol.rnn()
         with rnn.step():
             refused(
                 lambda: ol.layer.add_to(accum, None),
                 ol.ProgramError,
-                "rnn.add_to: None stands for the step input, of which there are 0",
+                "rnn.add_to: None means the step input, but there are 0",
             )
             step = rnn.step_input(x)
             refused(lambda: ol.layer.add_to(valued, step), ol.ArgumentError, 'rnn.add_to: "tanh_0" cannot become the sum over the steps')
             refused(
                 lambda: ol.layer.add_to(accum, ol.op.concat([step, step], axis=1)),
                 ol.ShapeError,
-                "rnn.add_to: the state would start as zeros of float32[n, 4], which cannot be made before the first step",
+                "rnn.add_to: the state would start as zeros of float32[n, 4], which cannot be created before the first step",
             )
             rnn.output(ol.layer.add_to(accum, step))
             refused(lambda: ol.layer.add_to(accum, step), ol.ArgumentError, 'rnn.add_to: "tensor_0" cannot become the sum over the steps')

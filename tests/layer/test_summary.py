@@ -144,9 +144,9 @@ def test_a_program_that_a_stranger_wrote_has_a_summary():
 @pytest.mark.parametrize(
     ("ask", "message"),
     [
-        (lambda program: ol.summary(3), "summary: it takes a program, not int"),
+        (lambda program: ol.summary(3), "summary: program must be a Program, not int"),
         (lambda program: ol.summary(program, depth=0), "summary: depth is a whole number from 1, not 0"),
-        (lambda program: ol.summary(program, sizes={"n": -1}), "summary: sizes are whole numbers by the names that shapes have for them"),
+        (lambda program: ol.summary(program, sizes={"n": -1}), "summary: sizes must map names of sizes to integers"),
     ],
 )
 def test_what_makes_no_sense_is_refused(ask, message):

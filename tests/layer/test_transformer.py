@@ -163,7 +163,7 @@ def test_waves_tell_the_place_of_a_step():
     with ol.Program():
         with pytest.raises(ol.ShapeError) as raised:
             ol.layer.sinusoidal_positions(ol.layer.data("x", shape=["t", 3]))
-        assert raised.value.message == "sinusoidal_positions: x is float[*b t d], of an even d, not float32[n, t, 3]"
+        assert raised.value.message == "sinusoidal_positions: x must be float[*b t d] with an even d, not float32[n, t, 3]"
 
 
 def test_vectors_of_places_are_trained():
@@ -180,6 +180,6 @@ def test_vectors_of_places_are_trained():
         y = ol.layer.learned_positions(x, 3)
         with pytest.raises(ol.ShapeError) as raised:
             ol.layer.learned_positions(ol.layer.data("long", shape=[4, D]), 3)
-    assert raised.value.message == f"learned_positions: x is float[*b t d] of at most 3 steps, not float32[n, 4, {D}]"
+    assert raised.value.message == f"learned_positions: x must be float[*b t d] with at most 3 steps, not float32[n, 4, {D}]"
     with pytest.raises(ol.OarlockError):
         ol.Executor().run(program, {"x": values(1, 4, D).astype("float32")}, [y], scope=ol.init(program, ol.Scope()))

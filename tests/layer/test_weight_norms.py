@@ -81,10 +81,10 @@ def test_a_vector_follows_one_weight_of_the_main_block():
         ol.layer.spectral_norm(w, name="norm")
         with pytest.raises(ol.ProgramError, match=r'spectral_norm: "norm.u" is declared already, and it follows one weight'):
             ol.layer.spectral_norm(w, name="norm")
-        with pytest.raises(ol.ShapeError, match='spectral_norm: "b" is no matrix'):
+        with pytest.raises(ol.ShapeError, match='spectral_norm: "b" is not a matrix'):
             ol.layer.spectral_norm(ol.layer.create_parameter((2,), name="b"))
         count = ol.layer.data("count", [], batch=None)
         loop = ol.while_loop(count < 3.0)
-        with pytest.raises(ol.ProgramError, match="spectral_norm: its vector cannot be kept from main/while_0.body"), loop.block():
+        with pytest.raises(ol.ProgramError, match="spectral_norm: its vector cannot be updated in main/while_0.body"), loop.block():
             ol.layer.spectral_norm(ol.op.multiply(w, count))
     assert [var.name for var in program.main.vars.values() if var.persistable] == ["w", "norm.u", "b"]

@@ -57,10 +57,10 @@ def test_two_layers_that_cannot_share_a_parameter(require):
             hidden = ol.layer.fc(hidden, size=128, name="first")
         """,
         """
-        oarlock.ShapeError: "first.w" is wanted as float32[128, 128], yet is declared otherwise
+        oarlock.ShapeError: "first.w" is needed as float32[128, 128], but is already declared differently
           model.py:5      hidden = ol.layer.fc(hidden, size=128, name="first")
               "first.w"   float32[784, 128]   parameter; created at model.py:4
-          Try: layers of one name share their parameters; give this layer another name, or the same sizes    (oarlock explain ShapeError)
+          Try: layers of one name share their parameters: give this layer another name or the same sizes    (oarlock explain ShapeError)
         """,
     )
 
@@ -129,10 +129,10 @@ def test_a_parameter_needs_a_number(require):
             scores = ol.layer.fc(words, size=10)
         """,
         """
-        oarlock.ShapeError: fc: the size of words along axis -1 is t, where a parameter needs a number
+        oarlock.ShapeError: fc: the size of words along axis -1 is t, but a parameter needs a number
           model.py:4      scores = ol.layer.fc(words, size=10)
               "words"   float32[n, t]   fed; declared at model.py:3
-          Try: declare the size where the input is declared    (oarlock explain ShapeError)
+          Try: give the size as a number where the input is declared    (oarlock explain ShapeError)
         """,
     )
 

@@ -67,9 +67,9 @@ def test_no_states(require):
     require(
         "search(step, [])",
         f"""
-        oarlock.ArgumentError: beam_search: there are no states, so nothing says how many rows there are
+        oarlock.ArgumentError: beam_search: there are no states, so the number of rows is unknown
           {CALL}
-          Try: states=start, a variable with a row for each sequence to be found    (oarlock explain ArgumentError)
+          Try: pass states=start, a variable with a row for each sequence    (oarlock explain ArgumentError)
         """,
     )
 
@@ -78,7 +78,7 @@ def test_states_with_other_numbers_of_rows(require):
     require(
         "search(step, [start, one])",
         f"""
-        oarlock.ShapeError: beam_search: state "one" is float32[4], which has no row for each sequence to be found
+        oarlock.ShapeError: beam_search: state "one" is float32[4], which does not have a row for each sequence
           {CALL}
           states have a row for each of the n sequences: T[n *d]
               "start"   float32[n, 4]   fed; declared at model.py:3
@@ -91,7 +91,7 @@ def test_a_step_that_forgets_its_state(require):
     require(
         "search(lambda token, state: ol.op.gather(table, token), start)",
         f"""
-        oarlock.ArgumentError: beam_search: step returns 1 value, where logarithms of probabilities and 1 state are asked for
+        oarlock.ArgumentError: beam_search: step returns 1 value, but must return log-probabilities and 1 state are asked for
           {CALL}
           Try: return ol.layer.log_softmax(logits), state    (oarlock explain ArgumentError)
         """,
@@ -102,7 +102,7 @@ def test_logarithms_that_are_none(require):
     require(
         "search(lambda token, state: (token, state), start)",
         f"""
-        oarlock.ShapeError: beam_search: step returns "full_like_0" as int64[3*n], where the logarithms of probabilities are float[3*n, v]
+        oarlock.ShapeError: beam_search: step returns "full_like_0" as int64[3*n], but log-probabilities are float[3*n, v]
           {CALL}
           a row for each hypothesis, a column for each token
               "full_like_0"   int64[3*n]   from full_like at model.py:7

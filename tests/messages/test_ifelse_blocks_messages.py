@@ -159,7 +159,7 @@ def test_a_condition_that_is_one_bool(require):
             ie(b)
         """,
         """
-        oarlock.ShapeError: ifelse: the condition is a bool for each row, bool[n] or bool[n, 1], not bool[]
+        oarlock.ShapeError: ifelse: the condition must be one bool per row, bool[n] or bool[n, 1], not bool[]
           model.py:10      ie(b)
               "b"   bool[]   fed; declared at model.py:4
           Try: ol.cond(condition, ...) is for one bool    (oarlock explain ShapeError)
@@ -227,9 +227,9 @@ def test_an_ifelse_that_is_closed_in_another_block(require):
             ol.cond(b, lambda: ie(c), lambda: x)
         """,
         """
-        oarlock.ProgramError: ifelse: it was written in main, so it cannot be closed in main/cond_0.true
+        oarlock.ProgramError: ifelse: it was opened in main, so it cannot be closed in main/cond_0.true
           model.py:11 in <lambda>      ol.cond(b, lambda: ie(c), lambda: x)
-          Try: call it in the block in which its own blocks were written    (oarlock explain ProgramError)
+          Try: call it in the block in which it was opened    (oarlock explain ProgramError)
         """,
     )
 

@@ -18,10 +18,10 @@ def test_rows_of_a_square(require):
             ie(c)
         """,
         """
-        oarlock.ShapeError: ifelse: "m" has the size n of the condition in more than one place, so its rows alone cannot be taken
+        oarlock.ShapeError: ifelse: "m" has the size n of the condition in more than one dimension, so its rows are ambiguous
           model.py:10      ie(c)
               "m"   float32[n, n]   fed; declared at model.py:3
-          Try: ie.input(x) inside is its rows, ie.whole(x) all of x; or call the other size by another name    (oarlock explain ShapeError)
+          Try: use ie.input(x) for its rows or ie.whole(x) for all of x, or rename the other size    (oarlock explain ShapeError)
         """,
     )
 
@@ -91,11 +91,11 @@ def test_one_number_where_there_are_rows(require):
             ie(c)
         """,
         """
-        oarlock.ShapeError: ifelse: "reduce_sum_0" is returned as float32[], which has no row for each of the n.true rows of its block
+        oarlock.ShapeError: ifelse: "reduce_sum_0" is returned as float32[], without a row for each of the n.true rows of its block
           model.py:10      ie(c)
-          what a block returns has the rows of that block
+          the outputs of a block have its rows
               "reduce_sum_0"   float32[]   from reduce_sum at model.py:7
-          Try: keep the rows: x * 0.0 + value has one for each of x    (oarlock explain ShapeError)
+          Try: keep the rows, for example x * 0.0 + value    (oarlock explain ShapeError)
         """,
     )
 
@@ -115,11 +115,11 @@ def test_rows_that_are_counted_by_a_number_and_not_asked_for(require):
             ie(ck)
         """,
         """
-        oarlock.ShapeError: ifelse: "k" is returned as float32[3, 2], which has no row for each of the if_else_0.true_0 rows of its block
+        oarlock.ShapeError: ifelse: "k" is returned as float32[3, 2], without a row for each of the if_else_0.true_0 rows of its block
           model.py:10      ie(ck)
-          what a block returns has the rows of that block
+          the outputs of a block have its rows
               "k"   float32[3, 2]   fed; declared at model.py:3
-          Try: where rows are counted by a number, ie.input(x) inside the block is the rows of x    (oarlock explain ShapeError)
+          Try: if the number of rows is not symbolic, use ie.input(x) inside the block for the rows of x    (oarlock explain ShapeError)
         """,
     )
 
@@ -139,10 +139,10 @@ def test_rows_of_another_number(require):
             ie(c)
         """,
         """
-        oarlock.ShapeError: ifelse.input: "k" has 3 rows but the condition n
+        oarlock.ShapeError: ifelse.input: "k" has 3 rows, but the condition has n
           model.py:10      ie(c)
               "k"   float32[3, 2]   fed; declared at model.py:3
-          Try: declare both with one number of rows, by one name or one number    (oarlock explain ShapeError)
+          Try: declare both with the same number of rows, by the same name or number    (oarlock explain ShapeError)
         """,
     )
 
@@ -222,10 +222,10 @@ def test_elements_of_rows_by_elements(require):
             ie(c)
         """,
         """
-        oarlock.ShapeError: ifelse: "m" has the size w.t in another place than the first, where a block sees a part of that
+        oarlock.ShapeError: ifelse: "m" has the size w.t outside its first dimension, but a block sees only a part of it
           model.py:11      ie(c)
-          a block sees some of what leads with the rows, or with their elements, and each of these whole
+          a block sees a selection of the first dimension only
               "m"   float32[n, w.t]   fed; declared at model.py:4
-          Try: ie.whole(x) inside the block is all of x; or call the other size by another name    (oarlock explain ShapeError)
+          Try: use ie.whole(x) inside the block for all of x, or rename the other size    (oarlock explain ShapeError)
         """,
     )

@@ -44,8 +44,8 @@ def test_rows_of_a_step_are_not_grouped_as_all_rows_are(line: str, operator: str
         f"""
         oarlock.ShapeError: rnn: {operator} reads "docs.splits.0", {GROUPS}, where a step has those that still have a step
           model.py:{number}  {text}
-          rows stand in a step the longest first, and without those that have ended; nothing groups them there
+          a step orders rows by length, longest first, without those that have ended; they are not grouped
               "docs.splits.0"   int64[n+1]   fed; declared at model.py:3
-          Try: group them before the loop, or group what the loop returns after it    (oarlock explain ShapeError)
+          Try: group them before the loop, or group the results of the loop    (oarlock explain ShapeError)
         """
     ).lstrip("\n")

@@ -237,10 +237,10 @@ def test_a_module_that_is_called_says_what_is_meant(call, hint):
         (lambda: ol.FC, "module 'oarlock' has no attribute 'FC'; did you mean ol.fc?"),
         (lambda: ol.xavier, "module 'oarlock' has no attribute 'xavier'; did you mean ol.layer.initializer.xavier?"),
         (lambda: ol.optimizer.adm, "module 'oarlock.optimizer' has no attribute 'adm'; did you mean ol.optimizer.Adam?"),
-        (lambda: ol.layer.Dense, "module 'oarlock.layer' has no attribute 'Dense'; here that is ol.layer.fc"),
+        (lambda: ol.layer.Dense, "module 'oarlock.layer' has no attribute 'Dense'; in Oarlock: ol.layer.fc"),
         (
             lambda: ol.layer.Conv2DTranspose,
-            "module 'oarlock.layer' has no attribute 'Conv2DTranspose'; here that is ol.layer.conv_transpose2d",
+            "module 'oarlock.layer' has no attribute 'Conv2DTranspose'; in Oarlock: ol.layer.conv_transpose2d",
         ),
         (lambda: ol.layer.lienar, "module 'oarlock.layer' has no attribute 'lienar'; did you mean ol.layer.linear?"),
         (lambda: ol.layer.Conv2D, "module 'oarlock.layer' has no attribute 'Conv2D'; did you mean ol.layer.conv2d?"),
@@ -249,7 +249,7 @@ def test_a_module_that_is_called_says_what_is_meant(call, hint):
         (lambda: ol.layer.batchnorm, "module 'oarlock.layer' has no attribute 'batchnorm'; did you mean ol.layer.batch_norm?"),
         (
             lambda: ol.layer.square,
-            "module 'oarlock.layer' has no attribute 'square'; it is an operator, which needs no parameters: ol.op.square",
+            "module 'oarlock.layer' has no attribute 'square'; it is an operator without parameters: ol.op.square",
         ),
         (lambda: ol.op.rellu, "module 'oarlock.op' has no attribute 'rellu'; did you mean ol.op.relu?"),
         (lambda: ol.op.cat, "module 'oarlock.op' has no attribute 'cat'; did you mean ol.op.concat?"),

@@ -14,7 +14,7 @@ def test_a_switch_without_a_default(require):
             switch()
         """,
         """
-        oarlock.ProgramError: switch: it has no default, so nothing tells what it returns where no condition holds
+        oarlock.ProgramError: switch: it has no default case, so its result is undefined if no condition holds
           model.py:8      switch()
           Try: write one in `with switch.default():`    (oarlock explain ProgramError)
         """,
@@ -123,7 +123,7 @@ def test_a_case_of_a_closed_switch(require):
                 switch.output(s)
         """,
         """
-        oarlock.ProgramError: switch: it is closed, so it takes no more blocks
+        oarlock.ProgramError: switch: it is closed and accepts no more blocks
           model.py:11      with switch.case(b):
         """,
     )
@@ -245,7 +245,7 @@ def test_a_condition_for_each_row(require):
             ol.switch().case(c)
         """,
         """
-        oarlock.ShapeError: switch: the condition is one bool, bool[], not bool[n]
+        oarlock.ShapeError: switch: the condition must be one bool, bool[], not bool[n]
           model.py:4      ol.switch().case(c)
               "c"   bool[n]   fed; declared at model.py:3
           Try: ol.ifelse() takes a condition for each row    (oarlock explain ShapeError)
@@ -267,7 +267,7 @@ def test_a_condition_for_each_row_that_a_function_writes(require):
             switch.case(lambda: c)
         """,
         """
-        oarlock.ShapeError: switch: the condition is one bool, bool[], not bool[n]
+        oarlock.ShapeError: switch: the condition must be one bool, bool[], not bool[n]
           model.py:9      switch.case(lambda: c)
               "c"   bool[n]   fed; declared at model.py:5
           Try: ol.ifelse() takes a condition for each row    (oarlock explain ShapeError)
@@ -301,7 +301,7 @@ def test_blocks_that_are_no_functions(require):
             ol.cond(b, x, -x)
         """,
         """
-        oarlock.ArgumentError: cond: a block is written by a function, not Var float32['n', 2]
+        oarlock.ArgumentError: cond: a block must be a function, not Var float32['n', 2]
           model.py:5      ol.cond(b, x, -x)
           Try: lambda: x, or the name of a function that takes nothing    (oarlock explain ArgumentError)
         """,
@@ -320,7 +320,7 @@ def test_a_function_that_returns_nothing(require):
             ol.cond(b, nothing, lambda: x)
         """,
         """
-        oarlock.ArgumentError: cond: a function returned None; what it returns is what its block returns
+        oarlock.ArgumentError: cond: a function returned None, but its result is the output of its block
           model.py:7      ol.cond(b, nothing, lambda: x)
           Try: return a variable, or several in a tuple    (oarlock explain ArgumentError)
         """,
@@ -337,7 +337,7 @@ def test_a_case_that_is_no_pair(require):
             ol.case([b], lambda: x)
         """,
         """
-        oarlock.ArgumentError: case: a case is a pair, (condition, function), not Var bool[]
+        oarlock.ArgumentError: case: a case must be a pair (condition, function), not Var bool[]
           model.py:5      ol.case([b], lambda: x)
           Try: ol.case([(x < 0.0, lambda: -x)], lambda: x)    (oarlock explain ArgumentError)
         """,
@@ -353,7 +353,7 @@ def test_no_cases_at_all(require):
             ol.case([], lambda: x)
         """,
         """
-        oarlock.ArgumentError: case: there is nothing to choose from: no cases
+        oarlock.ArgumentError: case: there are no cases
           model.py:4      ol.case([], lambda: x)
         """,
     )
@@ -368,7 +368,7 @@ def test_an_index_that_is_no_whole_number(require):
             ol.switch_case(s, {0: lambda: s}, lambda: -s)
         """,
         """
-        oarlock.ShapeError: switch_case: index is one whole number, int64[], not float32[]
+        oarlock.ShapeError: switch_case: index must be one integer, int64[], not float32[]
           model.py:4      ol.switch_case(s, {0: lambda: s}, lambda: -s)
               "s"   float32[]   fed; declared at model.py:3
         """,
@@ -385,7 +385,7 @@ def test_a_key_that_is_no_whole_number(require):
             ol.switch_case(i, {"a": lambda: s}, lambda: -s)
         """,
         """
-        oarlock.ArgumentError: switch_case: a key is a whole number, not str 'a'
+        oarlock.ArgumentError: switch_case: a key must be an integer, not str 'a'
           model.py:5      ol.switch_case(i, {"a": lambda: s}, lambda: -s)
         """,
     )
@@ -421,7 +421,7 @@ def test_a_function_that_wants_an_argument(require):
             ol.cond(b, lambda z: x, lambda: x)
         """,
         """
-        oarlock.ArgumentError: cond: a block is written by a function that takes nothing, not one of (z)
+        oarlock.ArgumentError: cond: a block must be a function without arguments, not one with (z)
           model.py:5      ol.cond(b, lambda z: x, lambda: x)
           Try: lambda: x, or the name of a function that takes nothing    (oarlock explain ArgumentError)
         """,
@@ -437,7 +437,7 @@ def test_a_condition_that_wants_an_argument(require):
             ol.case([(lambda z: z < 0.0, lambda: -s)], lambda: s)
         """,
         """
-        oarlock.ArgumentError: case: a condition is written by a function that takes nothing, not one of (z)
+        oarlock.ArgumentError: case: a condition must be a function without arguments, not one with (z)
           model.py:4      ol.case([(lambda z: z < 0.0, lambda: -s)], lambda: s)
           Try: lambda: x, or the name of a function that takes nothing    (oarlock explain ArgumentError)
         """,
@@ -453,7 +453,7 @@ def test_cases_that_are_no_list(require):
             ol.case(None, lambda: x)
         """,
         """
-        oarlock.ArgumentError: case: the cases are a list of pairs, not NoneType None
+        oarlock.ArgumentError: case: the cases must be a list of pairs, not NoneType None
           model.py:4      ol.case(None, lambda: x)
           Try: ol.case([(x < 0.0, lambda: -x)], lambda: x)    (oarlock explain ArgumentError)
         """,
@@ -470,7 +470,7 @@ def test_functions_without_keys(require):
             ol.switch_case(i, None, lambda: -s)
         """,
         """
-        oarlock.ArgumentError: switch_case: the functions are a dict, a key for each, not NoneType None
+        oarlock.ArgumentError: switch_case: the functions must be a dict by integer, not NoneType None
           model.py:5      ol.switch_case(i, None, lambda: -s)
           Try: ol.switch_case(index, {0: lambda: x, 1: lambda: -x}, lambda: x * 0.0)    (oarlock explain ArgumentError)
         """,

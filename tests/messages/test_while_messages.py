@@ -28,7 +28,7 @@ def test_no_trips_at_all(require):
             ol.while_loop(b, max_trips=0)
         """,
         """
-        oarlock.ArgumentError: while_loop: max_trips is a number of trips, not 0
+        oarlock.ArgumentError: while_loop: max_trips must be a positive number of iterations, not 0
           model.py:4      ol.while_loop(b, max_trips=0)
         """,
     )
@@ -43,7 +43,7 @@ def test_a_loop_whose_condition_is_of_rows(require):
             ol.while_loop(c)
         """,
         """
-        oarlock.ShapeError: while_loop: the condition is one bool, bool[], not bool[n]
+        oarlock.ShapeError: while_loop: the condition must be one bool, bool[], not bool[n]
           model.py:4      ol.while_loop(c)
               "c"   bool[n]   fed; declared at model.py:3
           Try: ol.ifelse() takes a condition for each row    (oarlock explain ShapeError)
@@ -84,7 +84,7 @@ def test_nothing_that_is_carried(require):
             loop()
         """,
         """
-        oarlock.ProgramError: while_loop: nothing is carried from trip to trip, so every trip would be the same
+        oarlock.ProgramError: while_loop: nothing is carried, so every iteration would be the same
           model.py:8      loop()
           Try: loop.carry(var, value) in the body    (oarlock explain ProgramError)
         """,
@@ -107,7 +107,7 @@ def test_a_condition_that_stays_what_it_was(require):
         oarlock.ProgramError: while_loop.update_condition: "b" is not computed in the body, so the loop would never end
           model.py:8      loop.update_condition(b)
               "b"   bool[]   fed; declared at model.py:4
-          Try: compute it from what the trip has computed    (oarlock explain ProgramError)
+          Try: compute it from values of the iteration    (oarlock explain ProgramError)
         """,
     )
 
@@ -127,10 +127,10 @@ def test_a_condition_that_nothing_changes(require):
             loop()
         """,
         """
-        oarlock.ProgramError: while_loop: its condition "less_0" does not depend on what is carried, so it would never change
+        oarlock.ProgramError: while_loop: its condition "less_0" does not depend on a carried variable, so it would never change
           model.py:10      loop()
               "less_0"   bool[]   from less at model.py:9
-          Try: compute it from a variable that is carried, or from its next value    (oarlock explain ProgramError)
+          Try: compute it from a carried variable or its next value    (oarlock explain ProgramError)
         """,
     )
 
@@ -148,7 +148,7 @@ def test_a_condition_that_is_updated_twice(require):
                 loop.update_condition(s < 3.0)
         """,
         """
-        oarlock.ProgramError: while_loop.update_condition: the condition is updated already
+        oarlock.ProgramError: while_loop.update_condition: the condition is already updated
           model.py:8      loop.update_condition(s < 3.0)
               "less_0"   bool[]   from less at model.py:7
         """,
@@ -168,7 +168,7 @@ def test_a_value_that_is_carried_twice(require):
                 loop.carry(s, s)
         """,
         """
-        oarlock.ProgramError: while_loop.carry: "s" is carried already
+        oarlock.ProgramError: while_loop.carry: "s" is already carried
           model.py:8      loop.carry(s, s)
               "add_0"   float32[]   from add at model.py:7
         """,
@@ -188,7 +188,7 @@ def test_a_value_that_becomes_another_type(require):
                 loop.carry(s, x)
         """,
         """
-        oarlock.ShapeError: while_loop.carry: "s" begins as float32[] but goes on as float32[n, 2]
+        oarlock.ShapeError: while_loop.carry: "s" starts as float32[] but continues as float32[n, 2]
           model.py:8      loop.carry(s, x)
               "s"   float32[]   fed; declared at model.py:3
               "x"   float32[n, 2]   fed; declared at model.py:4
@@ -209,10 +209,10 @@ def test_a_value_of_the_body_that_is_carried(require):
                 loop.carry(h, s)
         """,
         """
-        oarlock.ProgramError: while_loop.carry: "tanh_0" has a value inside the body only, yet the loop needs it before its first trip
+        oarlock.ProgramError: while_loop.carry: "tanh_0" has a value inside the body only, but the loop needs it before its first iteration
           model.py:8      loop.carry(h, s)
               "tanh_0"   float32[]   from tanh at model.py:7
-          Try: carry a variable from outside, which gives the first value    (oarlock explain ProgramError)
+          Try: carry an outer variable, which holds the initial value    (oarlock explain ProgramError)
         """,
     )
 
@@ -230,10 +230,10 @@ def test_rows_that_are_more_and_fewer_from_trip_to_trip(require):
                 loop.output(ol.op.gather(x, some))
         """,
         """
-        oarlock.ShapeError: while_loop.output: "gather_0" has size_0 rows, another number in each trip, so its trips cannot be stacked
+        oarlock.ShapeError: while_loop.output: "gather_0" has size_0 rows, which differ between iterations, so they cannot be stacked
           model.py:8      loop.output(ol.op.gather(x, some))
               "gather_0"   float32[size_0, 2]   from gather at model.py:8
-          Try: return what is the same size in each trip: a sum, a mean, the rows merged in their order    (oarlock explain ShapeError)
+          Try: return a value of constant size: a sum, a mean, or the rows merged in their order    (oarlock explain ShapeError)
         """,
     )
 
@@ -269,7 +269,7 @@ def test_a_second_body(require):
                 loop.carry(s, s + s)
         """,
         """
-        oarlock.ProgramError: while_loop: it has a body already
+        oarlock.ProgramError: while_loop: it already has a body
           model.py:8      with loop.block():
         """,
     )

@@ -86,7 +86,7 @@ def test_lengths_of_sequences_are_integers_of_any_width():
         ]
         with pytest.raises(ol.DTypeError) as raised:
             ol.layer.ctc_loss(x, label, lengths=given([], "float32"))
-    assert raised.value.message == "ctc_loss: log_p: lengths are integers, not float32"
+    assert raised.value.message == "ctc_loss: log_p: lengths must be integers, not float32"
     feed = {"x": numpy.random.default_rng(0).normal(size=(2, 4, 3)).astype("float32"), "label": numpy.array([[1, 2], [2, 0]])}
     for dtype in ("int64", "int32"):
         feed |= {f"a.{dtype}": numpy.array([4, 3], dtype), f"b.{dtype}": numpy.array([2, 1], dtype)}

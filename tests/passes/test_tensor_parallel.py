@@ -372,14 +372,17 @@ def test_shares_that_no_layer_has_are_refused():
 
         return build
 
-    assert message(declared(shard="heads")) == 'fc: shard is "columns", "rows" or None, not \'heads\''
-    assert message(declared(weight=ol.layer.ParameterOptions(shard=2))) == '"fc_0.w" is [2, 4], so workers cannot divide it along axis 2'
-    assert message(lambda: ol.layer.ParameterOptions(shard=-1)) == "ParameterOptions: shard is an axis, counted from 0, not -1"
+    assert message(declared(shard="heads")) == 'fc: shard must be "columns", "rows" or None, not \'heads\''
+    assert (
+        message(declared(weight=ol.layer.ParameterOptions(shard=2)))
+        == '"fc_0.w" has shape [2, 4], so workers cannot divide it along axis 2'
+    )
+    assert message(lambda: ol.layer.ParameterOptions(shard=-1)) == "ParameterOptions: shard must be an axis, counted from 0, not -1"
     with ol.Program():
         x = ol.layer.data("x", [4])
         ol.layer.fc(x, 4, params=["w", "b"])
         again = message(lambda: ol.layer.fc(x, 4, params=["w", "b"], shard="rows"))
-    assert again == '"w" is wanted in shares along axis 0, yet is declared otherwise'
+    assert again == '"w" is needed in shares along axis 0, but is already declared differently'
 
 
 def test_an_id_that_no_worker_has_makes_the_run_fail():

@@ -171,7 +171,7 @@ def test_what_becomes_an_array_is_dense(kind: str):
     with ol.Program(seed=0):
         with pytest.raises(ol.ArgumentError) as refused:
             ol.layer.data("x", value=value)
-        assert (refused.value.message, refused.value.hint) == (f'"x": {described} is no value that a file holds', form)
+        assert (refused.value.message, refused.value.hint) == (f'"x": {described} cannot be stored in a file', form)
         cost = ol.layer.mean(ol.layer.fc(ol.layer.data("x", [3]), 4))
     with pytest.raises(ol.FeedError) as fed:
         ol.train(cost, {"x": value}, optimizer=ol.optimizer.SGD(0.1), epochs=1, progress=False)

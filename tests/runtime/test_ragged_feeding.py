@@ -168,10 +168,10 @@ def test_an_input_carries_a_ragged_value():
 @pytest.mark.parametrize(
     ("declare", "message"),
     [
-        (lambda: ol.layer.data("x", [], ragged=3), '"x": ragged is the number of levels, 0, 1 or 2, not 3'),
-        (lambda: ol.layer.data("x", [], ragged="yes"), "\"x\": ragged is the number of levels, 0, 1 or 2, not 'yes'"),
-        (lambda: ol.layer.data("x", [], batch=None, ragged=1), '"x": a ragged input has rows, so it has a batch dimension'),
-        (lambda: ol.layer.data("x", value=[1.0], ragged=1), '"x": an array does not say where its rows end'),
+        (lambda: ol.layer.data("x", [], ragged=3), '"x": ragged must be the number of levels, 0, 1 or 2, not 3'),
+        (lambda: ol.layer.data("x", [], ragged="yes"), "\"x\": ragged must be the number of levels, 0, 1 or 2, not 'yes'"),
+        (lambda: ol.layer.data("x", [], batch=None, ragged=1), '"x": a ragged input needs a batch dimension'),
+        (lambda: ol.layer.data("x", value=[1.0], ragged=1), '"x": the row splits of an array are unknown'),
         *(
             (
                 lambda name=name: ol.layer.data(name, [], ragged=1),
@@ -180,7 +180,7 @@ def test_an_input_carries_a_ragged_value():
             )
             for name in ("my-words", "1st", "w" * 255)
         ),
-        (lambda: ol.layer.data("y", [], ragged=1), '"y": its row splits would be called "y.splits", which is declared already'),
+        (lambda: ol.layer.data("y", [], ragged=1), '"y": its row splits need the name "y.splits", which is already declared'),
     ],
 )
 def test_declarations_that_do_not_fit_leave_the_program_as_it_was(declare, message):

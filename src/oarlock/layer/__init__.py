@@ -1,12 +1,12 @@
-"""Layers: operators, and the parameters that they need. `ol.layer.fc(x, 10)`.
+"""Layers: operators together with their parameters, such as `ol.layer.fc(x, 10)`.
 
-What needs no parameter is the operator itself under its usual name. Names load what they need when they are first used.
+Operators that need no parameters are available here under their usual names. Modules are loaded when a name is first used.
 """
 
 import importlib
 
 from oarlock.garbage_collection import collection_paused
-from oarlock.layer.attention import attention as attention  # these two are called like their modules
+from oarlock.layer.attention import attention as attention  # these two share a name with their module
 from oarlock.layer.embedding import embedding as embedding
 from oarlock.layer.other_names import find_our_name
 from oarlock.registry.catalogue import standard
@@ -139,9 +139,9 @@ def __getattr__(name: str) -> object:
         with collection_paused():
             module = importlib.import_module(_HOMES.get(name, f"oarlock.layer.{name}"))
         value = globals()[name] = checked(getattr(module, name), methods=True) if name in _HOMES else module
-        refuse_calls(__name__)  # to modules that this has loaded too
+        refuse_calls(__name__)  # also for the modules just loaded
         return value
-    operator = f"it is an operator, which needs no parameters: ol.op.{name}" if standard.find(name) else None
+    operator = f"it is an operator without parameters: ol.op.{name}" if standard.find(name) else None
     raise no_attribute(__name__, name, __all__, instead=operator or find_our_name(name))
 
 

@@ -1,4 +1,4 @@
-"""Attention."""
+"""Scaled dot-product attention."""
 
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.location import here
@@ -12,11 +12,12 @@ __all__ = ["attention"]
 
 
 def attention(query: Var, key: Var, value: Var, *, heads: int = 1, causal: bool = False) -> Var:
-    """A mean of values, weighed by how well each key fits the query: float[n t d], float[n s d], float[n s e] -> float[n t e].
+    """Apply scaled dot-product attention: float[n t d], float[n s d], float[n s e] -> float[n t e].
 
-    ``softmax(q k' / sqrt(d)) v`` (Vaswani et al., 2017). With `heads`, which divides d and e, each head has its share of the columns and
-    its own weights. With `causal`, step i of the last t sees no key after it. It has no parameters: `ol.layer.fc` projects what is given
-    and what comes out. Its gradient has no gradient. Raises ShapeError or ArgumentError.
+    The result is ``softmax(q k' / sqrt(d)) v`` (Vaswani et al., 2017). `heads` must divide d and e; each head attends with its own share of
+    the columns. With `causal`, the t queries are aligned with the last t keys, and each sees only its own key and earlier ones. The layer
+    has no parameters: use `ol.layer.multi_head_attention` or `ol.layer.fc` for projections. Second derivatives are not available. Raises
+    ShapeError or ArgumentError.
 
         y = ol.layer.attention(vectors, memory, memory, heads=2)
     """

@@ -1,4 +1,4 @@
-"""Normalization by statistics of a batch, in place of which other runs take those that training has kept."""
+"""Batch normalization, and instance normalization with running statistics."""
 
 from oarlock.errors import ProgramError
 from oarlock.ir.block import Block
@@ -39,14 +39,16 @@ def batch_norm(
     running: bool = True,
     name: str | None = None,
 ) -> Var:
-    """Each channel brought to mean 0 and variance 1, then scaled and shifted: float[n c ...s] -> float[n c ...s].
+    """Normalize each channel to mean 0 and variance 1, then scale and shift it: float[n c ...s] -> float[n c ...s].
 
-    A run that is training takes mean and variance of its batch, and at its end moves `<name>.mean` and `<name>.variance` [c] towards them,
-    ``(1 - momentum) running + momentum batch``; any other run takes these running ones, which begin as 0 and 1 and stay. Without a
-    `momentum` they are the means of those of all batches, which `<name>.count` counts. With ``running=False`` nothing is kept, and every
-    run takes its batch. Parameters `<name>.scale` [c], ones, and `<name>.bias` [c], zeros; `scale` and `bias` take `ParameterOptions`, or
-    False for none (Ioffe and Szegedy, 2015). Raises ProgramError inside a loop or a branch, from where statistics cannot be kept, and
-    where `name` is that of another such layer.
+    Training uses the mean and variance of the batch and then updates the running statistics `<name>.mean` and `<name>.variance` [c]: ``(1 -
+    momentum) running + momentum batch``. Other runs use the running statistics, which start as 0 and 1, and do not change them. With
+    ``momentum=None`` they are the average over all batches so far, counted in `<name>.count`. With ``running=False`` there are no running
+    statistics, and every run uses those of its batch.
+
+    Parameters are `<name>.scale` [c], initialized to 1, and `<name>.bias` [c], initialized to 0; `scale` and `bias` accept
+    `ParameterOptions`, or False to omit the parameter (Ioffe and Szegedy, 2015). Raises ProgramError inside a loop or a branch, because
+    running statistics can only be updated in the main block, and if another layer of the same `name` has running statistics.
 
         y = ol.layer.batch_norm(image, act="relu")
     """
@@ -86,7 +88,7 @@ def batch_norm(
 
 
 def running_instance_norm(input: Var, momentum: float, epsilon: float, scale: Parameter, bias: Parameter, name: str | None) -> Var:
-    """`instance_norm` with statistics that are kept: those of a batch in which each channel of each row is one."""
+    """Apply `instance_norm` with running statistics, as batch norm in which each channel of each row is a channel."""
     input = require_type(input, "instance_norm: input")
     channels = require_number(input.shape, 1, "instance_norm", input)
     program = input.block.program
@@ -104,7 +106,7 @@ def running_instance_norm(input: Var, momentum: float, epsilon: float, scale: Pa
         assert y.op is not None
         means = [
             mean(reshape(y.op.outputs[slot][0], shape=(n, channels)), axis=0) for slot in ("next_mean", "next_variance")
-        ]  # of no rows, they are no numbers
+        ]  # NaN for an empty batch
         following = [where(greater(size(input, axis=0), 0), each, var) for each, var in zip(means, kept, strict=True)]
         y = _scaled(reshape(y, shape=(n, channels, *sizes)), scale_, bias_)
     main.rename(y, result)
@@ -113,13 +115,13 @@ def running_instance_norm(input: Var, momentum: float, epsilon: float, scale: Pa
 
 
 def scale_and_shift(input: Var, name: str, shape: tuple[int, ...], scale: Parameter, bias: Parameter) -> tuple[Var | None, Var | None]:
-    """The parameters that what is normalized is scaled and shifted by, where there are any."""
+    """Declare the scale and shift parameters of a normalization; each is None if it is switched off."""
     made = new_bias(input.block, f"{name}.scale", shape, input.dtype, scale, 1.0)
     return made, new_bias(input.block, f"{name}.bias", shape, input.dtype, bias)
 
 
 def _by_batch(x: Var, scale: Var | None, bias: Var | None, epsilon: float) -> Var:
-    """The normalization by the batch alone: by all of a channel, as one group of a row."""
+    """Normalize with the statistics of the batch alone: the values of a channel form one group of a row."""
     axes = (1, 0, *range(2, len(x.shape or ())))
     return _scaled(transpose(group_normalization.group_norm(transpose(x, axes=axes), groups=1, epsilon=epsilon), axes=axes), scale, bias)
 
@@ -131,32 +133,34 @@ def _scaled(y: Var, scale: Var | None, bias: Var | None) -> Var:
 
 
 def _main_for(kind: str, input: Var) -> Block:
-    """The main block, in which the layer stands. Raises ProgramError."""
+    """Return the main block. Raises ProgramError if the layer is inside another block."""
     block = block_for([input], kind)
     main = input.block.program.main
     if block is not main:
         raise ProgramError(
-            f"{kind}: its running statistics cannot be kept from {block.path}",
+            f"{kind}: its running statistics cannot be updated in {block.path}",
             location=here(),
             contract="a step writes persistable variables of the main block only, after every other op",
             given=[input.describe()],
-            hint="normalize before the block or after it, or take ol.layer.layer_norm",
+            hint="normalize before or after the block, or use ol.layer.layer_norm",
         )
     return main
 
 
 def _name_for(kind: str, main: Block, name: str | None) -> str:
-    """The name of the layer. Raises ProgramError where another one keeps statistics by it."""
+    """Return the name of the layer. Raises ProgramError if another layer has running statistics of that name."""
     name = layer_name(main.program, name, kind)
     if main.find_var(f"{name}.mean") is not None:
         raise ProgramError(
-            f'{kind}: "{name}.mean" is declared already, and running statistics follow one layer', location=here(), hint="another name"
+            f'{kind}: "{name}.mean" is already declared, and running statistics belong to one layer',
+            location=here(),
+            hint="use another name",
         )
     return name
 
 
 def _running(main: Block, name: str, channels: int, input: Var) -> list[Var]:
-    """The running mean and variance."""
+    """Declare the running mean and variance."""
     starts = {"mean": constant(0.0), "variance": constant(1.0)}
     return [new_state(main, f"{name}.{what}", (channels,), input.dtype, rule) for what, rule in starts.items()]
 

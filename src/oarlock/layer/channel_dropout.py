@@ -1,4 +1,4 @@
-"""Dropout of whole channels, and dropout that keeps means and variances."""
+"""Dropout of whole channels, and dropout that preserves mean and variance."""
 
 import math
 
@@ -19,13 +19,13 @@ from oarlock.registry.creator import require_type
 
 __all__ = ["alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
 
-_SELU_FLOOR = -1.7580993408473766  # what selu gives at minus infinity: -scale * alpha
+_SELU_FLOOR = -1.7580993408473766  # limit of selu at minus infinity: -scale * alpha
 
 
 def dropout1d(x: Var, rate: float = 0.5, *, name: str | None = None) -> Var:
     """In training, zero each channel of each signal with probability `rate`, and divide the others by ``1 - rate``: float[n c w].
 
-    Raises ShapeError for other inputs, ArgumentError for a rate that is no share (Tompson et al., 2015).
+    Raises ShapeError for an input of another rank, ArgumentError for a rate outside [0, 1) (Tompson et al., 2015).
 
         y = ol.layer.dropout1d(signal, 0.2)
     """
@@ -33,7 +33,7 @@ def dropout1d(x: Var, rate: float = 0.5, *, name: str | None = None) -> Var:
 
 
 def dropout2d(x: Var, rate: float = 0.5, *, name: str | None = None) -> Var:
-    """`dropout1d` of images: float[n c h w].
+    """In training, zero each channel of each image with probability `rate`, as `dropout1d`: float[n c h w].
 
     y = ol.layer.dropout2d(image, 0.2)
     """
@@ -41,7 +41,7 @@ def dropout2d(x: Var, rate: float = 0.5, *, name: str | None = None) -> Var:
 
 
 def dropout3d(x: Var, rate: float = 0.5, *, name: str | None = None) -> Var:
-    """`dropout1d` of volumes: float[n c d h w].
+    """In training, zero each channel of each volume with probability `rate`, as `dropout1d`: float[n c d h w].
 
     y = ol.layer.dropout3d(volume, 0.2)
     """
@@ -59,8 +59,10 @@ def _by_channel(x: Var, rate: float, axes: int, name: str | None) -> Var:
 
 
 def alpha_dropout(x: Var, rate: float = 0.5, *, name: str | None = None) -> Var:
-    """In training, set each element to the least value of selu with probability `rate`, then scale and shift all so that means and
-    variances of 0 and 1 stay what they are; else ``y = x``: float[...s] (Klambauer et al., 2017). Raises ArgumentError.
+    """In training, drop elements of selu activations with probability `rate`, preserving mean 0 and variance 1: float[...s].
+
+    Dropped elements are set to selu's lower limit, and then all elements are scaled and shifted (Klambauer et al., 2017). Other runs return
+    ``x`` unchanged. Raises ArgumentError.
 
         y = ol.layer.alpha_dropout(ol.op.selu(rows), 0.1)
     """
@@ -70,7 +72,7 @@ def alpha_dropout(x: Var, rate: float = 0.5, *, name: str | None = None) -> Var:
 
 
 def feature_alpha_dropout(x: Var, rate: float = 0.5, *, name: str | None = None) -> Var:
-    """`alpha_dropout` of whole channels: float[n c ...s]. Raises ShapeError for what has no channels, ArgumentError.
+    """In training, apply `alpha_dropout` to whole channels: float[n c ...s]. Raises ShapeError if `x` has no channels, ArgumentError.
 
     y = ol.layer.feature_alpha_dropout(image, 0.1)
     """
@@ -82,7 +84,7 @@ def feature_alpha_dropout(x: Var, rate: float = 0.5, *, name: str | None = None)
 
 
 def _kept(x: Var, rate: float) -> Var:
-    """For each channel, 0 or 1 / (1 - rate) in training and else 1, in a shape that broadcasts to that of `x`."""
+    """Return, for each channel, 0 or 1 / (1 - rate) in training and 1 otherwise, in a shape that broadcasts to that of `x`."""
     n, _, *sizes = known_shape(x, "dropout")
     channels = require_number(x.shape, 1, "dropout of channels", x)
     ones = full_batch_size_like(x, shape=(channels,), value=1.0, dtype=x.dtype)
@@ -90,9 +92,9 @@ def _kept(x: Var, rate: float) -> Var:
 
 
 def _with_moments(x: Var, kept: Var, rate: float, name: str | None) -> Var:
-    """``a x + b`` where `x` is kept, ``a floor + b`` where it is not, and `x` itself where nothing is dropped."""
+    """Return ``a x + b`` for kept elements, ``a floor + b`` for dropped ones, and `x` itself if nothing is dropped."""
     if not 0.0 <= rate < 1.0:
-        raise ArgumentError(f"alpha dropout: rate is a share from 0, below 1, not {rate!r:.60}", location=here())
+        raise ArgumentError(f"alpha dropout: rate must be in [0, 1), not {rate!r:.60}", location=here())
     scale = 1.0 / math.sqrt((1.0 - rate) * (1.0 + rate * _SELU_FLOOR**2))
     shift = -scale * rate * _SELU_FLOOR
     number = [constant_like(value, x) for value in (0.0, 1.0, scale, shift, scale * _SELU_FLOOR + shift)]

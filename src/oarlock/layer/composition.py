@@ -1,4 +1,4 @@
-"""Layers one after another, on every step of a sequence, and none at all."""
+"""Layers in sequence, layers over the steps of a sequence, and the identity."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ Layer = Callable[[Var], Var]
 
 
 def identity(x: Var) -> Var:
-    """`x` itself: T[...s]. No op is made of it.
+    """Return `x` itself: T[...s]. No op is created.
 
     y = ol.layer.sequential(rows, ol.layer.identity, "tanh")
     """
@@ -26,10 +26,10 @@ def identity(x: Var) -> Var:
 
 
 def sequential(x: Var, *layers: Activation) -> Var:
-    """`x` through one layer after another, each a function of a variable or the name of an activation.
+    """Apply layers in order. Each is a function of a variable or the name of an activation.
 
-    A layer with settings is a function too: ``lambda x: ol.layer.fc(x, 64)``, or ``functools.partial(ol.layer.fc, size=64)``. Where one of
-    them is refused, the program is as it was before the first. Raises what they raise, ArgumentError for what gives no variable.
+    To pass settings, use a function: ``lambda x: ol.layer.fc(x, 64)``, or ``functools.partial(ol.layer.fc, size=64)``. If one of the layers
+    raises, the program is left unchanged. Raises their errors, and ArgumentError for a layer that does not return a variable.
 
         y = ol.layer.sequential(rows, lambda x: ol.layer.fc(x, 32), "relu", lambda x: ol.layer.fc(x, 10))
     """
@@ -43,11 +43,11 @@ def sequential(x: Var, *layers: Activation) -> Var:
 
 
 def time_distributed(x: Var, layer: Layer, *, axes: int = 2) -> Var:
-    """`layer` on each step of each sequence, as if they were so many rows: T[n t ...d] -> T[n t ...e].
+    """Apply `layer` to each step of each sequence, treating the steps as rows: T[n t ...d] -> T[n t ...e].
 
-    The first `axes` become one, the layer is called on T[n*t ...d], and they become `axes` again. Layers that take any leading axes, such
-    as `ol.layer.fc`, need no such thing; convolutions and pooling do. Raises ShapeError where `x` has fewer axes, or the layer changes the
-    number of rows.
+    The first `axes` dimensions are merged, `layer` is called on T[n*t ...d], and the dimensions are split again. Layers that accept any
+    leading dimensions, such as `ol.layer.fc`, do not need it; convolution and pooling do. Raises ShapeError if `x` has fewer dimensions, or
+    if the layer changes the number of rows.
 
         clips = ol.layer.data("clips", ["t", 3, 12, 12])
         y = ol.layer.time_distributed(clips, lambda images: ol.layer.conv2d(images, 8, 3))
@@ -55,7 +55,7 @@ def time_distributed(x: Var, layer: Layer, *, axes: int = 2) -> Var:
     x = require_type(x, "time_distributed: x")
     shape = known_shape(x, "time_distributed")
     if not isinstance(axes, int) or not 1 <= axes <= len(shape):
-        raise ShapeError(f"time_distributed: {axes!r:.60} axes of {x.type_text} cannot be joined", location=here(), given=[x.describe()])
+        raise ShapeError(f"time_distributed: {axes!r:.60} axes of {x.type_text} cannot be merged", location=here(), given=[x.describe()])
     rows = shape[0]
     for size in shape[1:axes]:
         rows = multiply(rows, size)
@@ -63,7 +63,7 @@ def time_distributed(x: Var, layer: Layer, *, axes: int = 2) -> Var:
         y = _require_var(layer(view(x, [], shape=(rows, *shape[axes:]))), "time_distributed: the layer")
         if not y.shape or y.shape[0] != rows:
             raise ShapeError(
-                f"time_distributed: the layer gives {y.type_text}, where it was given {rows} rows",
+                f"time_distributed: the layer returned {y.type_text} for {rows} rows",
                 location=here(),
                 given=[x.describe(), y.describe()],
             )
@@ -72,5 +72,5 @@ def time_distributed(x: Var, layer: Layer, *, axes: int = 2) -> Var:
 
 def _require_var(value: object, what: str) -> Var:
     if not isinstance(value, Var):
-        raise ArgumentError(f"{what} gives {type(value).__name__}, where it is to give one variable", location=here())
+        raise ArgumentError(f"{what} returned {type(value).__name__}, not a variable", location=here())
     return value

@@ -1,4 +1,4 @@
-"""Convolution of signals, images and volumes by filters that are parameters."""
+"""Convolution of signals, images and volumes with trained filters."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ def conv1d(
     weight: Given | None = None,
     name: str | None = None,
 ) -> Var:
-    """Slide `filters` windows of `size` over signals: float[n c w] -> float[n filters ow]. All else is as in `conv2d`.
+    """Apply a convolution to signals: float[n c w] -> float[n filters ow]. Takes the arguments of `conv2d`, for one axis.
 
     y = ol.layer.conv1d(signal, 8, 3, dilation=2, padding="same")
     """
@@ -67,15 +67,15 @@ def conv2d(
     weight: Given | None = None,
     name: str | None = None,
 ) -> Var:
-    """Slide `filters` windows of `size` over images: float[n c h w] -> float[n filters oh ow].
+    """Apply a convolution to images: float[n c h w] -> float[n filters oh ow].
 
-    ``oh = (h + 2 padding - dilation (size - 1) - 1) // stride + 1``. One number stands for both axes. The padding "same" leaves the size as
-    it is, where the stride is 1, and "valid" is 0; what is put there is zeros, or by `padding_mode` "reflect", "replicate" or "circular".
-    In several `groups`, which divide `filters` and the c channels, each filter sees the channels of its group alone. The result is
-    ``act(scale (input * w) + b)``; `scale` is a number, or a variable that holds one, float[] or float[1].
+    ``oh = (h + 2 padding - dilation (size - 1) - 1) // stride + 1``. `size`, `stride`, `padding` and `dilation` are one number for both
+    axes, or one for each. ``padding="same"`` preserves the size and requires a stride of 1; "valid" is 0. `padding_mode` is "zeros",
+    "reflect", "replicate" or "circular". `groups` must divide `filters` and the c channels; each filter then sees only the channels of its
+    group. The result is ``act(scale (input * w) + b)``, where `scale` is a number or a variable of one number, float[] or float[1].
 
-    Parameters `<name>.w` [filters, c / groups, kh, kw], Kaiming-normal unless `initializer` says otherwise, and `<name>.b` [filters],
-    zeros; `weight` and `bias` take `ParameterOptions`. Raises ArgumentError, and ShapeError where the window does not fit.
+    Parameters are `<name>.w` [filters, c / groups, kh, kw], Kaiming-normal by default (see `initializer`), and `<name>.b` [filters],
+    initialized to 0; `weight` and `bias` accept `ParameterOptions`. Raises ArgumentError, and ShapeError if the window does not fit.
 
         y = ol.layer.conv2d(image, 16, 3, stride=2, padding=1, groups=2, act="relu")
     """
@@ -84,7 +84,7 @@ def conv2d(
 
 
 conv = conv2d
-"""`conv2d`, as the Framework document calls it."""
+"""Alias of `conv2d`, from the Framework document of 2017."""
 
 
 def conv3d(
@@ -104,7 +104,7 @@ def conv3d(
     weight: Given | None = None,
     name: str | None = None,
 ) -> Var:
-    """Slide `filters` windows of `size` over volumes: float[n c d h w] -> float[n filters od oh ow]. All else is as in `conv2d`.
+    """Apply a convolution to volumes: float[n c d h w] -> float[n filters od oh ow]. Takes the arguments of `conv2d`, for three axes.
 
     y = ol.layer.conv3d(volume, 8, (1, 3, 3), padding="same")
     """
@@ -127,7 +127,7 @@ def _convolved(
     weight: Given | None,
     name: str | None,
 ) -> Var:
-    """Any of the above."""
+    """Apply a convolution over `axes` axes."""
     kind = f"conv{axes}d"
     input = require_type(input, f"{kind}: input")
     channels = require_number(input.shape, 1, kind, input)
@@ -161,10 +161,10 @@ def _convolved(
 def _padding(
     kind: str, padding: Numbers | str, window: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How many elements are put before each axis, and how many after it. Raises ArgumentError."""
+    """Return the padding before and after each axis. Raises ArgumentError."""
     if padding == "same":
         if stride != (1,) * len(window):
-            raise ArgumentError(f'{kind}: the padding "same" goes with a stride of 1, not {stride}', location=here())
+            raise ArgumentError(f'{kind}: the padding "same" requires a stride of 1, not {stride}', location=here())
         reach = [step * (size - 1) for step, size in zip(dilation, window, strict=True)]
         return tuple(each // 2 for each in reach), tuple(each - each // 2 for each in reach)
     each = (0,) * len(window) if padding == "valid" else numbers(padding, len(window), "padding")
@@ -172,7 +172,7 @@ def _padding(
 
 
 def require_grouped(kind: str, groups: int, counts: dict[str, int], input: Var) -> None:
-    """Raises ArgumentError where `groups` do not divide each of the `counts`."""
+    """Raise ArgumentError if `groups` does not divide each of the `counts`."""
     require_count(f"{kind}: groups", groups)
     for what, count in counts.items():
         if count % groups:

@@ -1,4 +1,4 @@
-"""The place at which layers declare their parameters, where these say nothing of it."""
+"""The default place of the parameters that layers declare."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,10 +13,11 @@ _current: ContextVar[int] = ContextVar("oarlock_place", default=0)
 
 @contextmanager
 def at_place(number: int) -> Iterator[None]:
-    """Let parameters, and what layers keep beside them, lie at place `number` of those that a run is given; outside, that is 0.
+    """Make place `number` the default for parameters and layer state declared in this context; outside it, that is 0.
 
-    What reads a parameter is computed where it lies, as docs/guides/places.md says. `with` statements nest, and threads have each their
-    own. Raises ArgumentError for what is no number from 0.
+    Places are numbered in the order in which they are given to a run. An op that reads a parameter is computed at the parameter's place;
+    see docs/guides/places.md. `with` statements nest, and each thread has its own default. Raises ArgumentError unless `number` is an
+    integer from 0.
 
         with ol.at_place(1):
             x = ol.layer.fc(x, 4096, act="relu")
@@ -30,10 +31,10 @@ def at_place(number: int) -> Iterator[None]:
 
 
 def current_place() -> int:
-    """The number of the place at which a parameter that says nothing of it lies."""
+    """Return the number of the default place of parameters."""
     return _current.get()
 
 
 def require_place(number: object) -> int:
-    """`number`, where it is that of a place. Raises ArgumentError."""
+    """Return `number` if it is a valid place number. Raises ArgumentError."""
     return require_count("the number of a place", number, least=0, most=2**31 - 1)

@@ -1,4 +1,4 @@
-"""Beam search: the likeliest sequences that a step network can write, found by a while loop of the program itself.
+"""Beam search: find the most likely sequences of a step network, with a while loop inside the program.
 
 def step(word, state):                              # word: int64[3*n], state: float[3*n 64]: a row for each hypothesis
     after = ol.layer.fc(ol.layer.concat([ol.layer.embedding(word, (20, 16)), state], axis=1), 64, act="tanh")
@@ -6,8 +6,8 @@ def step(word, state):                              # word: int64[3*n], state: f
 
 words, scores = ol.layer.beam_search(step, start, beam_size=3, begin=0, end=1, max_length=30)     # start: float[n 64]
 
-It becomes ordinary ops around a `while`, which keeps back-pointers, and a `recurrent`, which follows them from the end. So a
-decoder is saved, loaded and run as any program is.
+The program contains ordinary ops around a `while` op, which records back-pointers, and a `recurrent` op, which follows them from the end. A
+decoder is therefore saved, loaded and run like any other program.
 """
 
 import math
@@ -41,18 +41,19 @@ __all__ = ["beam_search"]
 def beam_search(
     step: Callable[..., Var | Sequence[Var]], states: Var | Sequence[Var], *, beam_size: int, begin: int, end: int, max_length: int
 ) -> tuple[Var, Var]:
-    """The `beam_size` likeliest sequences found for each of n rows, best first: int64[n beam_size length], float[n beam_size].
+    """Return the `beam_size` most likely sequences of each row, best first, and their scores: int64[n beam_size length], float[n
+    beam_size].
 
-    `step(token, *states)` is called once, to write a step. It takes the last token of every hypothesis, int64[m] where m is n times
-    `beam_size`, and their states, T[m *d]; it returns the logarithm of each next token's probability, float[m v], and the states
-    after it. What it returns as it was given stays the same throughout. `states`, one or several T[n *d], are what hypotheses start
-    with; whatever has a row for each of the n has to be among them.
+    `step(token, *states)` is called once, to write one step of the search. It receives the last token of every hypothesis, int64[m] with m
+    = n * `beam_size`, and the states of the hypotheses, T[m *d]; it returns the log-probabilities of the next token, float[m v], and the
+    next states. A state that it returns unchanged is constant. `states`, one or several T[n *d], are the initial states; every input that
+    has a row for each of the n sequences must be one of them.
 
-    All start with the token `begin`, which is not part of the result. A hypothesis is finished by `end`: it keeps its score, the sum
-    of its logarithms, and goes on as `end`. The search ends when all are finished, or at `max_length` tokens. Where there are fewer
-    hypotheses than `beam_size`, the score of the others is minus infinity, and their tokens mean nothing.
+    All hypotheses start with the token `begin`, which is not part of the result. A hypothesis is finished by `end`: it keeps its score, the
+    sum of its log-probabilities, and is filled up with `end`. The search ends when all hypotheses are finished, or after `max_length`
+    tokens. If fewer than `beam_size` hypotheses exist, the score of the others is minus infinity and their tokens are meaningless.
 
-    Raises ArgumentError, ShapeError or DTypeError for what is not so; the program is then as it was.
+    Raises ArgumentError, ShapeError or DTypeError for invalid arguments or step results; the program is then unchanged.
     """
     states, length = _require_states(states)
     for value, what in ((beam_size, "beam_size"), (max_length, "max_length")):
@@ -81,9 +82,9 @@ def _search(
     end: int,
     max_length: int,
 ) -> tuple[Var, Var, Var]:
-    """The loop: what each trip appended, int64[trips n k]; to which hypothesis, int64[trips n*k]; and the scores, float[n k].
+    """Write the loop; return the tokens, int64[trips n k], their parent hypotheses, int64[trips n*k], and the scores, float[n k].
 
-    `owners`, int64[n*k], says of which row a hypothesis is; `firsts`, int64[n 1], which hypothesis is the first of a row.
+    `owners`, int64[n*k], is the row of each hypothesis; `firsts`, int64[n 1], is the first hypothesis of each row.
     """
     around = current_block()
     last = full_like(owners, value=begin, dtype=DType.INT64)
@@ -91,17 +92,17 @@ def _search(
     trips = full(shape=(), value=0.0, dtype=DType.INT64)
     loop = WhileLoop(less(trips, constant_like(max_length, trips)))
     with loop.block():
-        logs, following = _written(step, last, states)
+        logs, following = _call_step(step, last, states)
         size: int = logs.shape[-1]  # type: ignore[index, assignment]
         if end >= size:
-            raise ArgumentError(f"beam_search: end is {end}, where step gives {size} tokens, numbered from 0", location=here())
+            raise ArgumentError(f"beam_search: end is {end}, but step returns {size} tokens, numbered from 0", location=here())
         with around:
-            # Only the first hypothesis of a row is one at first: the others would be the same.
+            # Initially only the first hypothesis of each row counts: the others would be duplicates.
             first = [full_batch_size_like(firsts, shape=(1,), value=0.0, dtype=logs.dtype)]
             others = [full_batch_size_like(firsts, shape=(beam_size - 1,), value=-math.inf, dtype=logs.dtype)] if beam_size > 1 else []
             scores = concat(first + others, axis=1)
-        going_on = _keeping_finished(logs, finished, end)
-        totals = add(reshape(going_on, shape=(-1, beam_size, size)), reshape(scores, shape=(-1, beam_size, 1)))
+        continued = _extend_finished(logs, finished, end)
+        totals = add(reshape(continued, shape=(-1, beam_size, size)), reshape(scores, shape=(-1, beam_size, 1)))
         best, places = top_k(reshape(totals, shape=(-1, beam_size * size)), k=beam_size)
         columns = constant_like(size, places)
         token = remainder(places, columns)
@@ -124,8 +125,8 @@ def _search(
     return found[-2], found[-1], found[0]
 
 
-def _keeping_finished(logs: Var, finished: Var, end: int) -> Var:
-    """`logs`, float[m v], of the hypotheses that go on; a finished one goes on as `end` with the logarithm 0, and as nothing else."""
+def _extend_finished(logs: Var, finished: Var, end: int) -> Var:
+    """Return `logs`, float[m v], with 0 for `end` and minus infinity for all other tokens of finished hypotheses."""
     only_end = log(one_hot(full(shape=(1,), value=end, dtype=DType.INT64), depth=logs.shape[-1]))  # type: ignore[index]
     if only_end.dtype is not logs.dtype:
         only_end = cast(only_end, dtype=logs.dtype)
@@ -134,7 +135,7 @@ def _keeping_finished(logs: Var, finished: Var, end: int) -> Var:
 
 
 def _follow(tokens: Var, parents: Var, owners: Var, beam_size: int) -> Var:
-    """The tokens of each hypothesis of the last trip, first to last: int64[trips n k], int64[trips n*k] -> int64[n k trips]."""
+    """Return the tokens of each final hypothesis, first to last: int64[trips n k], int64[trips n*k] -> int64[n k trips]."""
     back = Recurrence(reverse=True)
     last = arange_like(owners)
     with back.step():
@@ -147,19 +148,19 @@ def _follow(tokens: Var, parents: Var, owners: Var, beam_size: int) -> Var:
 
 
 def _require_states(states: object) -> tuple[list[Var], Size]:
-    """The states as a list, and how many rows each has. Raises ArgumentError or ShapeError."""
+    """Return the states as a list, and their number of rows. Raises ArgumentError or ShapeError."""
     given = list(states) if isinstance(states, list | tuple) else [states]
     several = [require_type(state, "beam_search: states") for state in given]
     if not several:
         raise ArgumentError(
-            "beam_search: there are no states, so nothing says how many rows there are",
+            "beam_search: there are no states, so the number of rows is unknown",
             location=here(),
-            hint="states=start, a variable with a row for each sequence to be found",
+            hint="pass states=start, a variable with a row for each sequence",
         )
     for state in several:
         if not state.shape or state.shape[:1] != (several[0].shape or ())[:1]:
             raise ShapeError(
-                f'beam_search: state "{state.name}" is {state.type_text}, which has no row for each sequence to be found',
+                f'beam_search: state "{state.name}" is {state.type_text}, which does not have a row for each sequence',
                 location=here(),
                 contract="states have a row for each of the n sequences: T[n *d]",
                 given=[item.describe() for item in dict.fromkeys((several[0], state))],
@@ -167,23 +168,23 @@ def _require_states(states: object) -> tuple[list[Var], Size]:
     return several, several[0].shape[0]  # type: ignore[index]
 
 
-def _written(step: Callable[..., Var | Sequence[Var]], last: Var, states: list[Var]) -> tuple[Var, list[Var]]:
-    """The results of `step`: the logarithms and the states after the step. Raises ArgumentError or ShapeError."""
+def _call_step(step: Callable[..., Var | Sequence[Var]], last: Var, states: list[Var]) -> tuple[Var, list[Var]]:
+    """Call `step`; return the log-probabilities and the next states. Raises ArgumentError or ShapeError."""
     returned = step(last, *states)
     values = list(returned) if isinstance(returned, list | tuple) else [returned]
     if len(values) != 1 + len(states):
         raise ArgumentError(
-            f"beam_search: step returns {len(values)} value{'' if len(values) == 1 else 's'}, where logarithms of probabilities and "
-            f"{len(states)} state{'' if len(states) == 1 else 's'} are asked for",
+            f"beam_search: step returns {len(values)} value{'' if len(values) == 1 else 's'}, but must return log-probabilities and "
+            f"{len(states)} state{'' if len(states) == 1 else 's'}",
             location=here(),
             hint="return ol.layer.log_softmax(logits), state",
         )
-    logs, *following = (require_type(value, "beam_search: what step returns") for value in values)
+    logs, *following = (require_type(value, "beam_search: a result of step") for value in values)
     shape = logs.shape or ()
     if not logs.dtype.is_floating or len(shape) != 2 or shape[0] != last.shape[0] or not isinstance(shape[1], int):  # type: ignore[index]
         wanted = format_shape((*(last.shape or ()), "v"))
         raise ShapeError(
-            f'beam_search: step returns "{logs.name}" as {logs.type_text}, where the logarithms of probabilities are float{wanted}',
+            f'beam_search: step returns "{logs.name}" as {logs.type_text}, but log-probabilities are float{wanted}',
             location=here(),
             contract="a row for each hypothesis, a column for each token",
             given=[logs.describe()],

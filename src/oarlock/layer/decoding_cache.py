@@ -1,4 +1,4 @@
-"""Attention of a decoder that goes step by step: it keeps the keys and values of what it has seen.
+"""Attention for step-by-step decoding, with a cache of the keys and values of earlier steps.
 
 keys = values = ol.op.full_batch_size_like(x, shape=(64, 32), value=0.0)         # room for 64 steps of each row, float[n 64 32]
 loop = ol.while_loop(length < 64)                                                # length: int64[]
@@ -26,9 +26,9 @@ __all__ = ["append_to_cache", "cached_attention"]
 
 
 def append_to_cache(cache: Var, rows: Var, length: Var) -> Var:
-    """The cache with rows put behind the first `length`: T[*b c d], T[*b t d], int64[] -> T[*b c d].
+    """Return the cache with `rows` written after its first `length` rows: T[*b c d], T[*b t d], int64[] -> T[*b c d].
 
-    Where they are more than there is room for, the run raises KernelError. Raises ShapeError.
+    Raises ShapeError; the run raises KernelError if the cache is full.
 
         room = ol.op.full_batch_size_like(vectors, shape=(16, 8), value=0.0)
         length = ol.op.full(shape=(), value=0.0, dtype="int64")
@@ -61,12 +61,12 @@ def cached_attention(
     key_mask: Var | None = None,
     bias: Var | None = None,
 ) -> tuple[Var, Var, Var]:
-    """Causal attention of steps to all that were before and to themselves: float[*b t e], and the caches with their keys and values.
+    """Apply causal attention of new steps to all cached steps and themselves; return float[*b t e] and the updated caches.
 
-    Queries float[*b t d], keys float[*b t d] and values float[*b t e] of new steps go behind the first `length`, int64[], of caches
-    float[*b c d] and float[*b c e] of a fixed size; query i sees those of the caches up to ``length + i``. `key_mask`, bool[*b c], hides
-    cached keys where it is false, such as padding in front of a prompt; `bias`, float[*b heads|1 t|1 c], is added to the scores. In a
-    while loop the caches and the length are carried. Raises ShapeError or ArgumentError.
+    Queries float[*b t d], keys float[*b t d] and values float[*b t e] of the new steps are stored after the first `length`, int64[], rows
+    of caches of fixed size, float[*b c d] and float[*b c e]; query i sees the cached keys up to ``length + i``. `key_mask`, bool[*b c], is
+    False for cached keys to ignore, such as padding in front of a prompt; `bias`, float[*b heads|1 t|1 c], is added to the scores. In a
+    while loop, carry the caches and the length. Raises ShapeError or ArgumentError.
 
         room = ol.op.full_batch_size_like(vectors, shape=(16, 8), value=0.0)
         length = ol.op.full(shape=(), value=0.0, dtype="int64")

@@ -38,28 +38,28 @@ def fc(
     shard: Literal["columns", "rows"] | None = None,
     name: str | None = None,
 ) -> Var:
-    """Contract the last dimension: float[*b k] -> float[*b size], ``act(scale (input @ w) + b)``.
+    """Apply a fully connected layer to the last dimension: float[*b k] -> float[*b size], ``act(scale (input @ w) + b)``.
 
-    Parameters `<name>.w` [k, size], Xavier-uniform unless `initializer` says otherwise, and `<name>.b` [size], zeros; or `params` says what
-    the two are called. `weight` and `bias` take `ParameterOptions`. Layers that call them alike share them. `act` names an activation -
-    relu, sigmoid, tanh, softmax - or is a function of a variable, such as `ol.op.gelu`. `output_size` is `size` as issue 3129 spells it.
-    `scale` is a number, or a variable that holds one, float[] or float[1].
+    Parameters are `<name>.w` [k, size], Xavier-uniform by default (see `initializer`), and `<name>.b` [size], initialized to 0. `weight`
+    and `bias` accept `ParameterOptions`; `params` gives their names, and layers that use the same names share them. `act` is the name of an
+    activation, such as "relu", "sigmoid", "tanh" or "softmax", or a function of a variable, such as `ol.op.gelu`. `scale` is a number or a
+    variable of one number, float[] or float[1]. `output_size` is an alias of `size`.
 
-    `shard` says along which axis of w workers divide it, where `ol.passes.tensor_parallel` gives each a share; alone, a program computes
-    what it would without. By "columns", with which the bias is divided too, each worker computes its share of the outputs; by "rows", it
-    needs its share of the inputs, and the workers add up what they compute. So a layer by columns and one by rows behind it exchange one
-    sum (Shoeybi et al., 2019).
+    `shard` is the axis of w that workers divide under `ol.passes.tensor_parallel`; without that pass it has no effect. With "columns", each
+    worker computes its share of the outputs, and the bias is divided as well. With "rows", each worker needs its share of the inputs, and
+    the results are summed over workers. A layer by columns followed by one by rows therefore needs a single exchange (Shoeybi et al.,
+    2019).
 
-    ``fc(w, x)``, of two variables, multiplies `x`, float[*b k], by a weight that there is, float[k size] or, one number, float[1], and
-    makes no parameter and no bias: ``act(scale (x @ w))``. Raises ArgumentError where there is not one size, or not a name per parameter;
-    ShapeError for a shared parameter of another shape.
+    With two variables, ``fc(w, x)`` multiplies `x`, float[*b k], by an existing weight, float[k size] or float[1], without a bias:
+    ``act(scale (x @ w))``. It creates no parameters. Raises ArgumentError unless there is exactly one size and one name per parameter;
+    ShapeError if a shared parameter has another shape.
 
         y = ol.layer.fc(rows, 10, act="relu", weight=ol.layer.ParameterOptions(initializer=ol.initializer.orthogonal(), l2=1e-4))
     """
     if isinstance(size, Var):
         if not (output_size is initializer is params is weight is shard is None):
             raise ArgumentError(
-                "fc: it is given its weight, so it makes none",
+                "fc: with a given weight, it creates no parameters",
                 location=here(),
                 contract="fc(w, x) takes act, scale and name; fc(x, size) takes output_size, initializer, weight, params and shard",
                 given=[input.describe() if isinstance(input, Var) else describe_value(input), size.describe()],
@@ -68,7 +68,7 @@ def fc(
     input = require_type(input, "fc: input")
     width = output_size if size is None else size
     if width is None or (size is not None and output_size is not None):
-        raise ArgumentError("fc: it takes one size", location=here(), given=[input.describe()], hint="ol.layer.fc(x, 10)")
+        raise ArgumentError("fc: it takes exactly one size", location=here(), given=[input.describe()], hint="ol.layer.fc(x, 10)")
     k = require_number(input.shape, -1, "fc", input)
     axis = sharded_axis("fc", shard)
     program = input.block.program
@@ -77,7 +77,7 @@ def fc(
     names = [f"{name}.w", f"{name}.b"][: 1 + has_bias] if params is None else [require_user_name(item) for item in params]
     if len(names) != 1 + has_bias:
         raise ArgumentError(
-            f"fc: params names {1 + has_bias} parameters, not {len(names)}", location=here(), hint='params=["fc.w", "fc.b"]'
+            f"fc: params must name {1 + has_bias} parameters, not {len(names)}", location=here(), hint='params=["fc.w", "fc.b"]'
         )
     require_activation(act)
     with undone_on_error(program):
@@ -94,7 +94,7 @@ def fc(
 
 
 def _weighted(w: Var, x: Var, act: Activation | None, scale: "float | Var", name: str | None) -> Var:
-    """``act(scale (x @ w))``."""
+    """Apply an existing weight: ``act(scale (x @ w))``."""
     require_activation(act)
     program = x.block.program
     with undone_on_error(program):
@@ -104,19 +104,19 @@ def _weighted(w: Var, x: Var, act: Activation | None, scale: "float | Var", name
             product = linear_product(x, w, name=name)
         else:
             raise ShapeError(
-                f'fc: "{w.name}" is no weight of "{x.name}"',
+                f'fc: "{w.name}" is not a weight for "{x.name}"',
                 location=here(),
                 contract="fc(w: float[k size], x: float[*b k]), the weight first, or fc(w: float[1], x: float[*b 1])",
                 given=[w.describe(), x.describe()],
-                hint="ol.layer.fc(x, 10) makes a weight of its own; w * x multiplies element by element",
+                hint="ol.layer.fc(x, 10) creates its own weight; w * x multiplies element by element",
             )
         return activate(product if is_one(scale) else multiply(product, constant_like(scale, product, what="fc: scale")), act)
 
 
 def sharded_axis(kind: str, shard: object) -> int | None:
-    """The axis of a matrix that workers divide, by name. Raises ArgumentError."""
+    """Return the axis of a matrix named by `shard`, or None. Raises ArgumentError."""
     if shard not in (None, "rows", "columns"):
-        raise ArgumentError(f'{kind}: shard is "columns", "rows" or None, not {shard!r:.60}', location=here())
+        raise ArgumentError(f'{kind}: shard must be "columns", "rows" or None, not {shard!r:.60}', location=here())
     return None if shard is None else int(shard == "columns")
 
 
@@ -129,10 +129,10 @@ def linear(
     shard: Literal["columns", "rows"] | None = None,
     name: str | None = None,
 ) -> Var:
-    """`fc` without an activation: float[*b k] -> float[*b size], ``input @ w + b``.
+    """Apply `fc` without an activation: float[*b k] -> float[*b size], ``input @ w + b``.
 
-    Parameters `<name>.w` [k, size], Xavier-uniform, and `<name>.b` [size], zeros, unless `weight` and `bias` say otherwise. `shard` is that
-    of `fc`. Raises as `fc`.
+    Parameters are `<name>.w` [k, size], Xavier-uniform, and `<name>.b` [size], 0; `weight` and `bias` override these defaults. `shard` is
+    the same as in `fc`. Raises as `fc`.
 
         y = ol.layer.linear(rows, 10, bias=False)
     """
@@ -151,10 +151,10 @@ def bilinear(
     weight: Given | None = None,
     name: str | None = None,
 ) -> Var:
-    """Two inputs, contracted by a matrix for each output: float[*b j], float[*b k] -> float[*b size], ``y_i = first' w_i second + b_i``.
+    """Apply a bilinear layer to two inputs: float[*b j], float[*b k] -> float[*b size], ``y_i = first' w_i second + b_i``.
 
-    Parameters `<name>.w` [j, k, size], uniform within ±1/sqrt(j), and `<name>.b` [size], zeros, unless `weight` and `bias` say otherwise.
-    Raises ShapeError where the inputs have other leading axes, or columns that are no number; ArgumentError.
+    Parameters are `<name>.w` [j, k, size], uniform within ±1/sqrt(j), and `<name>.b` [size], 0; `weight` and `bias` override these
+    defaults. Raises ShapeError if the leading dimensions of the inputs differ or the last ones are not numbers; ArgumentError.
 
         y = ol.layer.bilinear(rows, rows, 3)
     """
@@ -162,7 +162,7 @@ def bilinear(
     j, k = (require_number(var.shape, -1, "bilinear", var) for var in (first, second))
     if (first.shape or ())[:-1] != (second.shape or ())[:-1]:
         raise ShapeError(
-            "bilinear: the inputs differ before their last axes",
+            "bilinear: the inputs differ before their last dimensions",
             location=here(),
             contract="first: float[*b j], second: float[*b k]",
             given=[first.describe(), second.describe()],

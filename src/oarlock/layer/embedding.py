@@ -1,4 +1,4 @@
-"""Rows looked up by number in a table of parameters."""
+"""Embeddings: rows of a trained table, looked up by id."""
 
 import math
 from collections.abc import Sequence
@@ -47,16 +47,19 @@ def embedding(
     shard: Literal["columns", "rows"] | None = None,
     name: str | None = None,
 ) -> Var:
-    """A row of a trained table for each id: int64[*b] -> float[*b d], where `size` is (v, d), how many rows and how long.
+    """Look up ids in a trained table: int64[*b] -> float[*b d]. `size` is (v, d), the number of rows and their length.
 
-    Parameter `<name>.w` [v, d] of `dtype`, normal of variance 1 unless `initializer` says otherwise; or `params` says
-    what it is called, and `weight` takes `ParameterOptions`. Layers that call it alike share it. An id that is not one of 0 to v - 1 makes
-    the run raise KernelError. The id `padding_index` gives zeros, and no gradient. A row longer than `max_norm` comes out shortened to it.
-    `shard` says along which axis workers divide the table, as in `fc`: by "rows", each looks up the ids that it has, and the workers add up
-    what they find; by "columns", each has some columns of every row. With `sparse`, optimizers are given the gradient as rows, where
-    nothing but lookups reads the table: see `RowGradient`.
-    Raises ArgumentError where `size` is not two numbers, or `params` not one name; DTypeError for ids that are not int64
-    and for a dtype that is no float; ShapeError for a shared parameter of another shape.
+    The parameter is `<name>.w` [v, d] of `dtype`, normal with variance 1 by default (see `initializer`); `weight` accepts
+    `ParameterOptions`. `params` gives its name, and layers that use the same name share it. An id outside 0 to v - 1 makes the run raise
+    KernelError. The id `padding_index` yields zeros and has no gradient. A row whose norm exceeds `max_norm` is rescaled to it in the
+    output.
+
+    `shard` is the axis along which workers divide the table, as in `fc`: with "rows", each worker looks up the ids in its share, and the
+    results are summed; with "columns", each has some columns of every row. With `sparse`, optimizers receive the gradient by rows, provided
+    that only lookups read the table: see `RowGradient`.
+
+    Raises ArgumentError if `size` is not two numbers or `params` not one name; DTypeError if the ids are not int64 or `dtype` is not a
+    float; ShapeError if a shared parameter has another shape.
 
         y = ol.layer.embedding(ids, (100, 16), padding_index=0)
     """
@@ -66,11 +69,11 @@ def embedding(
             f"embedding: ids are int64, not {ids.dtype}",
             location=here(),
             given=[ids.describe()],
-            hint='ol.op.cast(x, dtype="int64") makes them so',
+            hint='convert them: ol.op.cast(x, dtype="int64")',
         )
     if not isinstance(size, tuple | list) or len(size) != 2:
         raise ArgumentError(
-            f"embedding: size is two numbers, rows and their length, not {size!r:.60}", location=here(), hint="size=(10_000, 64)"
+            f"embedding: size is the number of rows and their length, not {size!r:.60}", location=here(), hint="size=(10_000, 64)"
         )
     shape = (require_count("embedding: the number of rows", size[0]), require_count("embedding: the length of a row", size[1]))
     kind = DType.of(dtype)
@@ -81,7 +84,7 @@ def embedding(
     name = layer_name(program, name, "embedding")
     names = [f"{name}.w"] if params is None else [require_user_name(item) for item in params]
     if len(names) != 1:
-        raise ArgumentError(f"embedding: params names 1 parameter, not {len(names)}", location=here(), hint='params=["words"]')
+        raise ArgumentError(f"embedding: params must name 1 parameter, not {len(names)}", location=here(), hint='params=["words"]')
     padding_index = as_python(padding_index)  # type: ignore[assignment]
     if padding_index is not None and not (isinstance(padding_index, int) and 0 <= padding_index < shape[0]):
         raise ArgumentError(f"embedding: padding_index is an id from 0 to {shape[0] - 1}, not {padding_index!r:.60}", location=here())
@@ -95,15 +98,15 @@ def embedding(
             return gather(w, ids, sparse=sparse, name=result)
         rows = gather(w, ids, sparse=sparse)
         if max_norm is not None:
-            rows = _shortened(rows, max_norm, name=result if padding_index is None else None)
+            rows = _limit_norms(rows, max_norm, name=result if padding_index is None else None)
         if padding_index is None:
             return rows
         padding = unsqueeze(equal(ids, full_like(ids, value=float(padding_index), dtype=DType.INT64)), -1)
         return where(padding, constant_like(0.0, rows), rows, name=result)
 
 
-def _shortened(rows: Var, most: float, *, name: str | None) -> Var:
-    """Rows that are longer than `most`, shortened to that."""
+def _limit_norms(rows: Var, most: float, *, name: str | None) -> Var:
+    """Rescale rows whose norm exceeds `most` to that norm."""
     lengths = vector_norm(rows, axis=-1, keepdim=True)
     longest = constant_like(float(most), rows)
     return multiply(rows, where(greater(lengths, longest), divide(longest, lengths), constant_like(1.0, rows)), name=name)
@@ -122,12 +125,12 @@ def embedding_bag(
     sparse: bool = False,
     name: str | None = None,
 ) -> Var:
-    """The mean of the rows of a trained table, or their "sum" or "max", over each bag of ids: int64[*b k] -> float[*b d].
+    """Reduce the embeddings of each bag of ids to their mean, "sum" or "max": int64[*b k] -> float[*b d].
 
-    A bag is the last axis of the ids. Ragged ids of one dimension, int64[t] of n sequences, have a bag in each sequence: float[n d]. Ragged
-    ids of more dimensions, int64[t k], have one in each element, and the result is ragged like them: float[t d]. With `weights`, of the
-    shape of `ids`, the sum has each row as many times as its weight says. The id `padding_index` does not count; a bag of nothing else is
-    zeros. All else is as in `embedding`. Raises ArgumentError, DTypeError and ShapeError.
+    A bag is the last dimension of the ids. For ragged ids of one dimension, int64[t] of n sequences, each sequence is a bag: float[n d].
+    For ragged ids of more dimensions, int64[t k], each element is a bag, and the result is ragged too: float[t d]. `weights`, of the shape
+    of `ids`, multiply the rows and require ``mode="sum"``. The id `padding_index` is ignored; a bag that contains nothing else yields
+    zeros. The other arguments are as in `embedding`. Raises ArgumentError, DTypeError and ShapeError.
 
         y = ol.layer.embedding_bag(ids, (100, 16), mode="sum")
     """
@@ -136,10 +139,12 @@ def embedding_bag(
     ragged = len(ids.shape or ()) == 1 and block_for([ids], "embedding_bag").splits_of(ids.shape[0]) is not None  # type: ignore[index]
     if mode not in ("mean", "sum", "max") or (weights is not None and mode != "sum"):
         raise ArgumentError(
-            f"embedding_bag: mode is 'mean', 'sum' or 'max', and 'sum' where there are weights, not {mode!r:.60}", location=here()
+            f"embedding_bag: mode must be 'mean', 'sum' or 'max', and 'sum' with weights, not {mode!r:.60}", location=here()
         )
     if ragged and padding_index is not None:
-        raise ArgumentError("embedding_bag: a ragged bag has no padding", location=here(), given=[ids.describe()])
+        raise ArgumentError(
+            "embedding_bag: ragged bags have no padding, so padding_index cannot be used", location=here(), given=[ids.describe()]
+        )
     if not ids.shape:
         raise ShapeError("embedding_bag: ids are int64[*b k], or ragged", location=here(), given=[ids.describe()])
     with undone_on_error(program):

@@ -1,7 +1,7 @@
-"""How parameters start. Each function returns a rule from a parameter's shape to its initializer.
+"""Initializers of parameters. Each function returns a rule from a parameter's shape to its initializer.
 
-The fans of a parameter are how many inputs and outputs an element's row and column have: of a matrix [k, n], k and n; of filters
-[f, c, kh, kw], c kh kw and f kh kw; of anything shorter, its number of elements.
+The fans of a parameter are its numbers of inputs and outputs per element: k and n for a matrix [k, n]; c kh kw and f kh kw for filters [f,
+c, kh, kw]; the number of elements for a vector or scalar.
 """
 
 import math
@@ -46,47 +46,47 @@ Rule = Callable[[tuple[int, ...]], Initializer] | HeldArray
 
 
 def constant(value: float) -> Rule:
-    """Every element `value`."""
+    """Initialize every element to `value`."""
     return lambda shape: Initializer("constant", {"value": float(value)})
 
 
 def zeros() -> Rule:
-    """Every element 0."""
+    """Initialize every element to 0."""
     return constant(0.0)
 
 
 def ones() -> Rule:
-    """Every element 1."""
+    """Initialize every element to 1."""
     return constant(1.0)
 
 
 def uniform(low: float, high: float) -> Rule:
-    """Evenly spread over `low` to `high`."""
+    """Draw elements uniformly from `low` to `high`."""
     return lambda shape: Initializer("uniform", {"low": float(low), "high": float(high)})
 
 
 def normal(mean: float = 0.0, deviation: float = 1.0) -> Rule:
-    """Normal, of this mean and standard deviation."""
+    """Draw elements from a normal distribution with this mean and standard deviation."""
     return lambda shape: Initializer("normal", {"mean": float(mean), "deviation": float(deviation)})
 
 
 def truncated_normal(mean: float = 0.0, deviation: float = 1.0, *, low: float | None = None, high: float | None = None) -> Rule:
-    """Normal numbers of those between `low` and `high`, which are two deviations away from the mean unless they are given.
+    """Draw elements from a normal distribution truncated to `low` and `high`, by default two deviations around the mean.
 
-    `deviation` is that of the normal distribution: what is left of it between the bounds deviates less, by 0.88 at two deviations.
-    Raises ArgumentError where `low` is not below `high`, or `deviation` not above 0.
+    `deviation` applies to the normal distribution before truncation; truncation at two deviations multiplies it by 0.88. Raises
+    ArgumentError unless `low` is below `high` and `deviation` is positive.
     """
     least, most = (mean - 2.0 * deviation if low is None else low), (mean + 2.0 * deviation if high is None else high)
     if not (least < most and deviation > 0.0):
         raise ArgumentError(
-            f"truncated_normal: low is below high and deviation above 0, not {least}, {most} and {deviation}", location=here()
+            f"truncated_normal: low must be below high and deviation above 0, not {least}, {most} and {deviation}", location=here()
         )
     bounds = {"mean": float(mean), "deviation": float(deviation), "low": float(least), "high": float(most)}
     return lambda shape: Initializer("truncated_normal", dict(bounds))
 
 
 def xavier_uniform(gain: float = 1.0) -> Rule:
-    """Uniform, so that signals keep their variance both ways (Glorot and Bengio, 2010, equation 16), times `gain`."""
+    """Draw uniformly such that signals keep their variance in both directions (Glorot and Bengio, 2010, equation 16), times `gain`."""
 
     def rule(shape: tuple[int, ...]) -> Initializer:
         bound = gain * math.sqrt(6.0 / sum(_fans(shape)))
@@ -96,12 +96,12 @@ def xavier_uniform(gain: float = 1.0) -> Rule:
 
 
 def xavier_normal(gain: float = 1.0) -> Rule:
-    """Normal, of the variance ``gain**2 * 2 / (fan_in + fan_out)`` (Glorot and Bengio, 2010)."""
+    """Draw from a normal distribution with variance ``gain**2 * 2 / (fan_in + fan_out)`` (Glorot and Bengio, 2010)."""
     return lambda shape: Initializer("normal", {"mean": 0.0, "deviation": gain * math.sqrt(2.0 / sum(_fans(shape)))})
 
 
 def kaiming_uniform(*, mode: str = "fan_in", nonlinearity: str = "relu", slope: float | None = None) -> Rule:
-    """Uniform, of the variance of `kaiming_normal`. Raises ArgumentError."""
+    """Draw uniformly with the variance of `kaiming_normal`. Raises ArgumentError."""
     deviation = _kaiming(mode, nonlinearity, slope)
 
     def rule(shape: tuple[int, ...]) -> Initializer:
@@ -112,67 +112,68 @@ def kaiming_uniform(*, mode: str = "fan_in", nonlinearity: str = "relu", slope: 
 
 
 def kaiming_normal(*, mode: str = "fan_in", nonlinearity: str = "relu", slope: float | None = None) -> Rule:
-    """Normal, so that signals keep their variance through a nonlinearity: ``gain / sqrt(fan)`` (He et al., 2015, equations 10 and 15).
+    """Draw from a normal distribution with deviation ``gain / sqrt(fan)``, which preserves variance (He et al., 2015, equations 10 and 15).
 
-    `mode` is "fan_in", for the way forward, "fan_out", for the way back, or "fan_average", for neither more than the other. The gain is
-    that of `nonlinearity`: "linear", "sigmoid", "tanh", "relu", "leaky_relu" of this `slope`, else 0.01, or "selu". Raises ArgumentError.
+    `mode` selects the fan: "fan_in" preserves the variance of activations, "fan_out" that of gradients, and "fan_average" is the mean of
+    both. The gain depends on `nonlinearity`: "linear", "sigmoid", "tanh", "relu", "selu", or "leaky_relu" with negative `slope`, by default
+    0.01. Raises ArgumentError.
     """
     deviation = _kaiming(mode, nonlinearity, slope)
     return lambda shape: Initializer("normal", {"mean": 0.0, "deviation": deviation(shape)})
 
 
 def lecun_uniform() -> Rule:
-    """Uniform, of the variance ``1 / fan_in`` (LeCun et al., 1998)."""
+    """Draw uniformly with variance ``1 / fan_in`` (LeCun et al., 1998)."""
     return kaiming_uniform(nonlinearity="linear")
 
 
 def lecun_normal() -> Rule:
-    """Normal, of the variance ``1 / fan_in`` (LeCun et al., 1998; for selu, Klambauer et al., 2017)."""
+    """Draw from a normal distribution with variance ``1 / fan_in`` (LeCun et al., 1998; for selu, Klambauer et al., 2017)."""
     return kaiming_normal(nonlinearity="linear")
 
 
 def orthogonal(gain: float = 1.0) -> Rule:
-    """A matrix whose rows, or whose columns where there are fewer of them, are at right angles and of length `gain`.
+    """Initialize to a matrix with orthogonal rows, or orthogonal columns if there are fewer of them, of length `gain`.
 
-    Of a parameter with more axes, the first is the rows and all others are the columns (Saxe et al., 2014). The parameter has two axes or
-    more, or ArgumentError is raised.
+    For a parameter of more axes, the first axis is the rows and the others are flattened to columns (Saxe et al., 2014). Raises
+    ArgumentError for a parameter of fewer than two axes.
     """
     return _of_matrix("orthogonal", {"gain": float(gain)}, 2)
 
 
 def identity(gain: float = 1.0) -> Rule:
-    """`gain` where row and column are the same, else 0: a matrix that changes nothing.
+    """Initialize to `gain` times the identity matrix.
 
-    The parameter has two axes, or ArgumentError is raised.
+    Raises ArgumentError for a parameter that does not have two axes.
     """
     return _of_matrix("identity", {"gain": float(gain), "groups": 1}, 2, 2)
 
 
 def dirac(groups: int = 1) -> Rule:
-    """Filters that change nothing: filter ``i`` of each of `groups` has a 1 in the middle of the window of channel ``i``, else zeros.
+    """Initialize convolution filters to the identity: filter ``i`` of each of `groups` is 1 at the center of channel ``i``, else 0.
 
-    The parameter has three axes or more, the first of which `groups` divide, or ArgumentError is raised (Zagoruyko and Komodakis, 2017).
+    Raises ArgumentError for a parameter of fewer than three axes, or if `groups` does not divide the first (Zagoruyko and Komodakis, 2017).
     """
     return _of_matrix("identity", {"gain": 1.0, "groups": groups}, 3, what="dirac")
 
 
 def sparse(sparsity: float, deviation: float = 0.01) -> Rule:
-    """Normal numbers, of which the share `sparsity` of each column, rounded up, is 0 (Martens, 2010).
+    """Draw normal numbers, and set the fraction `sparsity` of each column, rounded up, to 0 (Martens, 2010).
 
-    The parameter has two axes, or ArgumentError is raised.
+    Raises ArgumentError for a parameter that does not have two axes.
     """
     if not 0.0 <= sparsity <= 1.0:
-        raise ArgumentError(f"sparse: sparsity is a share from 0 to 1, not {sparsity}", location=here())
+        raise ArgumentError(f"sparse: sparsity must be in [0, 1], not {sparsity}", location=here())
     return _of_matrix("sparse", {"sparsity": float(sparsity), "deviation": float(deviation)}, 2, 2)
 
 
 def xavier() -> Rule:
-    """`xavier_uniform`, as most layers start."""
+    """Return `xavier_uniform`, the default of most layers."""
     return xavier_uniform()
 
 
 def kaiming() -> Rule:
-    """`kaiming_normal`, as convolutions start."""
+    """Return `kaiming_normal`, the default of convolutions."""
     return kaiming_normal()
 
 
@@ -180,13 +181,13 @@ glorot_uniform, glorot_normal, he_uniform, he_normal = xavier_uniform, xavier_no
 
 
 def _of_matrix(type: str, attributes: dict[str, object], least: int, most: int | None = None, what: str | None = None) -> Rule:
-    """A rule for parameters of `least` to `most` axes."""
+    """Return a rule for parameters of `least` to `most` axes."""
     name = what or type
 
     def rule(shape: tuple[int, ...]) -> Initializer:
         if len(shape) < least or (most is not None and len(shape) > most):
             axes = f"{least} axes" + ("" if most == least else " or more")
-            raise ArgumentError(f"{name}: it fills a parameter of {axes}, not {list(shape)}", location=here())
+            raise ArgumentError(f"{name}: the parameter must have {axes}, not shape {list(shape)}", location=here())
         groups = attributes.get("groups", 1)
         if not isinstance(groups, int) or groups < 1 or shape[0] % groups:
             raise ArgumentError(f"{name}: {groups!r:.60} groups do not divide {shape[0]} filters", location=here())
@@ -196,7 +197,7 @@ def _of_matrix(type: str, attributes: dict[str, object], least: int, most: int |
 
 
 def _kaiming(mode: str, nonlinearity: str, slope: float | None) -> Callable[[tuple[int, ...]], float]:
-    """The standard deviation by shape."""
+    """Return a function from a shape to the standard deviation."""
     modes: dict[str, Callable[[int, int], float]] = {
         "fan_in": lambda fan_in, fan_out: fan_in,
         "fan_out": lambda fan_in, fan_out: fan_out,
@@ -213,13 +214,13 @@ def _kaiming(mode: str, nonlinearity: str, slope: float | None) -> Callable[[tup
     for what, name, known in (("mode", mode, list(modes)), ("nonlinearity", nonlinearity, list(gains))):
         if name not in known:
             raise ArgumentError(
-                f"kaiming: {what} is one of {', '.join(known)}, not {name!r:.60}", location=here(), hint=did_you_mean(str(name), known)
+                f"kaiming: {what} must be one of {', '.join(known)}, not {name!r:.60}", location=here(), hint=did_you_mean(str(name), known)
             )
     return lambda shape: gains[nonlinearity] / math.sqrt(modes[mode](*_fans(shape)))
 
 
 def _fans(shape: tuple[int, ...]) -> tuple[int, int]:
-    """How many inputs and outputs an element's row and column have: [k, n] of a matrix, [f, c, kh, kw] of filters."""
+    """Return the fan-in and fan-out of a parameter: [k, n] of a matrix, [f, c, kh, kw] of filters."""
     if len(shape) < 2:
         count = max(math.prod(shape), 1)
         return count, count

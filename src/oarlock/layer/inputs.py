@@ -1,4 +1,4 @@
-"""The inputs of a program, which are fed."""
+"""Inputs of a program."""
 
 from collections.abc import Iterable, Sequence
 
@@ -28,15 +28,16 @@ def data(
     value: object = None,
     ragged: int = 0,
 ) -> Var:
-    """Declare an input: float32[n, *shape] unless told otherwise.
+    """Declare an input, by default float32[n, *shape].
 
-    `batch` is the symbol of the dimension put in front; None puts none. Inputs that share a symbol have one
-    size for it in each run. With `value`, an array of rows, the input carries its own value, is fed that where
-    nothing else is, and has its shape and dtype; Python's numbers take `dtype` where that is said.
-    With `ragged=1`, its n rows are sequences of any lengths: the input is `name`, float32[name.t, *shape], the elements of all
-    rows, and a second input `name.splits`, int64[n+1], says where they are cut. `ragged=2` makes rows of rows: `name.splits.0`
-    cuts name.s1 rows out of n, `name.splits.1` the elements out of those. A further input with `batch="name.t"` is cut alike.
-    Raises ArgumentError or ProgramError.
+    `batch` is the symbol of the leading dimension; None omits it. Inputs with the same symbol have the same size in a run. With `value`, an
+    array of rows, the input has a default value, used in runs that feed nothing else, and takes its shape and dtype from it; `dtype`
+    applies to values given as Python numbers.
+
+    With `ragged=1`, each of the n rows is a sequence of any length. The input `name`, float32[name.t, *shape], holds the elements of all
+    sequences, and a second input `name.splits`, int64[n+1], holds their offsets. With `ragged=2`, each row is a sequence of sequences:
+    `name.splits.0` splits name.s1 sequences into n rows, and `name.splits.1` splits the elements into those sequences. Further inputs with
+    `batch="name.t"` use the same row splits. Raises ArgumentError or ProgramError.
     """
     require_user_name(name)
     main = current_block().program.main
@@ -49,21 +50,19 @@ def data(
     if value is not None:
         tensor = to_tensor(value) if dtype is None else read_as(value, DType.of(dtype))
         if (form := find_dense_form(tensor)) is not None:
-            raise ArgumentError(f'"{name}": {describe_value(tensor)} is no value that a file holds', location=here(), hint=form)
+            raise ArgumentError(f'"{name}": {describe_value(tensor)} cannot be stored in a file', location=here(), hint=form)
         inner = tensor.shape[1:] if batch is not None else tensor.shape
         if batch is not None and not tensor.ndim:
-            raise ArgumentError(f'"{name}": one number is no minibatch', location=here(), hint="batch=None")
+            raise ArgumentError(f'"{name}": one number is not a minibatch', location=here(), hint="batch=None")
         if levels and not cuts:
             raise ArgumentError(
-                f'"{name}": an array does not say where its rows end', location=here(), hint="value=ol.Ragged.from_lists(rows)"
+                f'"{name}": the row splits of an array are unknown', location=here(), hint="value=ol.Ragged.from_lists(rows)"
             )
         initializer = hold(tensor)
         dtype = from_torch(tensor.dtype) or dtype
         shape = tuple(inner)
     if shape is None:
-        raise ArgumentError(
-            f'"{name}" needs a shape, or a value to take it from', location=here(), hint=f'ol.layer.data("{name}", shape=[784])'
-        )
+        raise ArgumentError(f'"{name}" needs a shape or a value', location=here(), hint=f'ol.layer.data("{name}", shape=[784])')
     if isinstance(shape, str) or not isinstance(shape, Iterable):
         raise ArgumentError(f'"{name}": a shape is a list of sizes, not {shape!r:.60}', location=here(), hint="shape=[784]")
     shape = tuple(map(as_python, shape))  # type: ignore[assignment, arg-type]
@@ -75,7 +74,7 @@ def data(
             )
     taken = [splits for splits, _, _ in levels if splits in main.vars]
     if taken:
-        raise ProgramError(f'"{name}": its row splits would be called "{taken[0]}", which is declared already', location=here())
+        raise ProgramError(f'"{name}": its row splits need the name "{taken[0]}", which is already declared', location=here())
     rows = levels[-1][2] if levels else batch
     var = main.new_var(
         name,
@@ -92,14 +91,14 @@ def data(
 
 
 def _require_levels(name: str, ragged: object, batch: str | None) -> list[tuple[str, Size, str]]:
-    """The row splits of a ragged input, outermost first: the name, the size, and the symbol that they cut. Raises ArgumentError."""
+    """Return the row splits of a ragged input, outermost first: name, size, and the symbol that they split. Raises ArgumentError."""
     if not isinstance(ragged, int) or not 0 <= ragged <= 2:
-        raise ArgumentError(f'"{name}": ragged is the number of levels, 0, 1 or 2, not {ragged!r:.60}', location=here())
+        raise ArgumentError(f'"{name}": ragged must be the number of levels, 0, 1 or 2, not {ragged!r:.60}', location=here())
     if ragged and batch is None:
-        raise ArgumentError(f'"{name}": a ragged input has rows, so it has a batch dimension', location=here())
+        raise ArgumentError(f'"{name}": a ragged input needs a batch dimension', location=here())
     if ragged and not (is_symbol(f"{name}.s1+1") and names_in(f"{name}.s1+1") == {f"{name}.s1"}):
         raise ArgumentError(
-            f'"{name}": the sizes of a ragged input are called after it, so its name is one of letters, digits, _ and ., a letter first',
+            f'"{name}": the name of a ragged input must consist of letters, digits, _ and ., and start with a letter',
             location=here(),
         )
     if ragged < 2:
@@ -110,5 +109,5 @@ def _require_levels(name: str, ragged: object, batch: str | None) -> list[tuple[
 def variable(
     *, shape: Sequence[Size] | None = None, dtype: DType | str | None = None, name: str | None = None, value: object = None
 ) -> Var:
-    """Declare an input of just this shape, with no batch dimension put in front: T[*shape]. Otherwise as `data`."""
+    """Declare an input of exactly this shape, without a batch dimension: T[*shape]. Takes the arguments of `data`."""
     return data(layer_name(current_block().program, name, "variable"), shape, dtype, batch=None, value=value)

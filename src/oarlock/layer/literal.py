@@ -1,4 +1,4 @@
-"""Variables that carry their values, as the seeds' examples write them; for a prompt, a test or a blackboard.
+"""Variables that carry their own values, as in the 2017 examples; for interactive use and tests.
 
 x = ol.minibatch([10, 20, 30])      # float32[n, 1]
 y = ol.var(0.314, param=True)       # a trainable float32[1]
@@ -28,12 +28,12 @@ __all__ = ["add_scalar", "larger_than", "minibatch", "sequence", "var"]
 
 
 def minibatch(values: object, *, name: str | None = None) -> Var:
-    """An input that carries its rows: float32[n, ...]; a list of numbers is a column, float32[n, 1]."""
+    """Declare an input that carries its rows: float32[n, ...]; a list of numbers becomes a column, float32[n, 1]."""
     return _rows(values, name, "minibatch", "n")
 
 
 def sequence(values: object, *, name: str | None = None) -> Var:
-    """An input that carries its steps: float32[t, ...]; a list of numbers is float32[t, 1]."""
+    """Declare an input that carries its steps: float32[t, ...]; a list of numbers becomes float32[t, 1]."""
     return _rows(values, name, "sequence", "t")
 
 
@@ -44,12 +44,12 @@ def _rows(values: object, name: str | None, kind: str, symbol: str) -> Var:
     if array.ndim == 1:
         array = array[:, None]
     if array.dtype.kind in "iu" or (array.dtype == numpy.float64 and not isinstance(values, numpy.ndarray)):
-        array = array.astype("float32")  # Python's numbers have no dtype of their own
+        array = array.astype("float32")  # Python numbers have no dtype
     return data(layer_name(current_block().program, name, kind), batch=symbol, value=array)
 
 
 def var(value: float, *, param: bool = False, name: str | None = None) -> Var:
-    """One number, float32[1], whole numbers too: a trainable parameter with `param`, else a constant."""
+    """Create one number, float32[1], also for integers: a trainable parameter with `param`, otherwise a constant."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ArgumentError(f"var: {value!r:.60} is not a number", location=here())
     block = current_block()
@@ -59,14 +59,14 @@ def var(value: float, *, param: bool = False, name: str | None = None) -> Var:
 
 
 def larger_than(x: Var, y: Var | float) -> Var:
-    """Where ``x > y``: bool, element by element; `y` may be a number."""
+    """Return ``x > y`` element by element, as bool; `y` may be a number."""
     return greater(x, constant_like(y, require_type(x, "larger_than: x")))
 
 
 def add_scalar(x: Var, y: Var | float) -> Var:
-    """``x + y``, of the type of `x`; `y` is a number, or a variable of its dtype that holds one: float32[] or float32[1].
+    """Return ``x + y`` in the type of `x`; `y` is a number, or a variable of the same dtype with one element: float32[] or float32[1].
 
-    Raises ArgumentError or DTypeError for a `y` that does not combine with `x`, ShapeError for one that holds more than one number.
+    Raises ArgumentError or DTypeError if `y` cannot be combined with `x`, ShapeError if it has more than one element.
     """
     x = require_type(x, "add_scalar: x")
     scalar = constant_like(y, x)

@@ -1,4 +1,4 @@
-"""Losses that a model is trained on, and metrics by which it is judged."""
+"""Common losses, and accuracy."""
 
 from oarlock.ir.var import Var
 from oarlock.layer.parameter import require_number
@@ -16,9 +16,9 @@ __all__ = ["accuracy", "cross_entropy", "cross_entropy_of_probabilities", "mse",
 
 
 def softmax_with_cross_entropy(logits: Var, label: Var, *, ignore_index: int = -100) -> Var:
-    """Cross entropy of softmax(logits) against class ids, a number per row: float[*b k], int64[*b] -> float[*b].
+    """Return the cross entropy of softmax(logits) against class ids, one number per row: float[*b k], int64[*b] -> float[*b].
 
-    Rows labelled `ignore_index` give 0. A label that is no class makes the run raise KernelError.
+    Rows labelled `ignore_index` yield 0. A label that is not a class makes the run raise KernelError.
 
         losses = ol.layer.softmax_with_cross_entropy(rows, label)
     """
@@ -34,11 +34,11 @@ def cross_entropy(
     label_smoothing: float = 0.0,
     reduction: str = "mean",
 ) -> Var:
-    """The mean of `softmax_with_cross_entropy` over the rows that are not labelled `ignore_index`, one number: a cost.
+    """Return the mean cross entropy of softmax(logits) against class ids, as one number; rows labelled `ignore_index` are excluded.
 
-    It is PyTorch's, with the classes in the last axis: NaN if every row is ignored. `weight` counts each class as much, float[k];
-    `label_smoothing` spreads a share of each target over all classes; `reduction` is "mean", "sum" or "none". Floats as labels are a
-    probability for each class. It is `ol.op.cross_entropy` with `axis=-1`, and raises as that does.
+    It matches PyTorch's with the classes in the last dimension: NaN if every row is ignored. `weight`, float[k], scales the loss of each
+    class; `label_smoothing` spreads that fraction of each target over all classes; `reduction` is "mean", "sum" or "none". Floating-point
+    labels are probabilities of the classes. It is `ol.op.cross_entropy` with `axis=-1`, and raises as that does.
 
         cost = ol.layer.cross_entropy(rows, label)
     """
@@ -48,10 +48,10 @@ def cross_entropy(
 
 
 def cross_entropy_of_probabilities(p: Var, label: Var) -> Var:
-    """The mean of ``-log p[label]``, one number: a cost of what is a probability already, float[*b k], int64[*b] -> float[].
+    """Return the mean of ``-log p[label]`` for class probabilities, as one number: float[*b k], int64[*b] -> float[].
 
-    The rows need not add up to 1: sigmoids will do. Of a probability that is 0 it is infinite, where `cross_entropy`, which takes
-    logits, is not; that one is the one to train by. Raises ShapeError where the number of classes is no number.
+    The rows need not sum to 1, so sigmoids are allowed. A probability of 0 makes it infinite; prefer `cross_entropy`, which takes logits
+    and stays finite, for training. Raises ShapeError if the number of classes is not a number.
 
         cost = ol.layer.cross_entropy_of_probabilities(ol.layer.softmax(rows), label)
     """
@@ -62,7 +62,7 @@ def cross_entropy_of_probabilities(p: Var, label: Var) -> Var:
 
 
 def mse(x: Var, y: Var) -> Var:
-    """The mean of ``(x - y)**2`` over all elements, one number: a cost.
+    """Return the mean of ``(x - y)**2`` over all elements, as one number.
 
     cost = ol.layer.mse(ol.layer.fc(rows, 8), rows)
     """
@@ -71,7 +71,7 @@ def mse(x: Var, y: Var) -> Var:
 
 
 def accuracy(predict: Var, label: Var, *, ignore_index: int = -100) -> Var:
-    """The share of rows whose largest entry is at `label`: float[*b k], int64[*b] -> float32[].
+    """Return the fraction of rows whose largest entry is at `label`: float[*b k], int64[*b] -> float32[].
 
     Rows labelled `ignore_index` are not counted; NaN if every row is ignored.
 

@@ -1,4 +1,4 @@
-"""How many multiply-adds an op takes: those of products, convolutions and attention, beside which nothing else counts."""
+"""Multiply-adds of ops: only products, convolutions and attention are counted."""
 
 from collections.abc import Callable, Mapping
 
@@ -12,10 +12,9 @@ Shapes = Mapping[str, Shape]
 
 
 def find_multiply_adds(op: Op) -> Size | None:
-    """The multiply-adds of one op, as far as the shapes of its variables tell them; 0 where it is none that counts, None where nothing
-    tells.
+    """Return the multiply-adds of one op: 0 if its operator is not counted, None if its shapes do not determine them.
 
-    An op with blocks takes what these take, and counts as 0 by itself.
+    An op with blocks counts as 0; the ops in its blocks are counted on their own.
     """
     shapes: dict[str, Shape] = {}
     for slot, vars in [*op.inputs.items(), *op.outputs.items()]:
@@ -25,13 +24,13 @@ def find_multiply_adds(op: Op) -> Size | None:
 
 
 def count_multiply_adds(type: str, shapes: Shapes) -> Size | None:
-    """The same of an operator, by the shapes of what stands in its slots; gradients, and what passes make of several ops, too."""
+    """Return the multiply-adds of an operator with the given shapes of its slots; covers gradients and fused operators too."""
     rule = _RULES.get(type)
     if rule is None:
         return 0
     try:
         return rule(shapes)
-    except (KeyError, IndexError, ValueError, OarlockError):  # a shape that nobody knows, or a program of a stranger's that does not fit
+    except (KeyError, IndexError, ValueError, OarlockError):  # an unknown shape, or an invalid untrusted program
         return None
 
 
@@ -52,7 +51,7 @@ def _transposed(shapes: Shapes) -> Size:
 
 
 def _attention(shapes: Shapes) -> Size:
-    """Of scores, and of values: heads only share out the columns."""
+    """Count the products of the scores and of the values; heads only divide the columns."""
     queries, key, value = shapes["query"], shapes["key"], shapes["value"]
     return multiply(multiply(product(queries[:-1]), key[-2]), add(queries[-1], value[-1]))
 
@@ -62,7 +61,7 @@ def _twice(rule: Callable[[Shapes], Size]) -> Callable[[Shapes], Size]:
 
 
 def _by(slot: str, factor: Callable[[Shapes], Size]) -> Callable[[Shapes], Size]:
-    """One product for each element of `slot`, of so many terms."""
+    """Return a rule for one product of `factor` terms per element of `slot`."""
     return lambda shapes: multiply(product(shapes[slot]), factor(shapes))
 
 

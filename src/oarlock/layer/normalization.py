@@ -1,4 +1,4 @@
-"""Layers that normalize what they are given, then scale and shift it by parameters."""
+"""Layer, RMS, group and instance normalization, with trained scale and shift."""
 
 import math
 
@@ -25,10 +25,11 @@ def layer_norm(
     bias: bool | Given = True,
     name: str | None = None,
 ) -> Var:
-    """Each row brought to mean 0 and variance 1 along its last axis, then scaled and shifted: float[*b k] -> float[*b k].
+    """Normalize each row to mean 0 and variance 1 along its last dimension, then scale and shift it: float[*b k] -> float[*b k].
 
-    A row has so many last `axes`, whose sizes are numbers. Parameters `<name>.scale` [k], ones, and `<name>.bias` [k], zeros, one for each
-    place of a row; `scale` and `bias` take `ParameterOptions`, or False for none (Ba, Kiros and Hinton, 2016). Raises ShapeError.
+    `axes` is the number of trailing dimensions that form a row; their sizes must be numbers. Parameters are `<name>.scale` [k], 1, and
+    `<name>.bias` [k], 0, one for each position in a row; `scale` and `bias` accept `ParameterOptions`, or False to omit the parameter (Ba,
+    Kiros and Hinton, 2016). Raises ShapeError.
 
         y = ol.layer.layer_norm(vectors, bias=False)
     """
@@ -36,10 +37,10 @@ def layer_norm(
 
 
 def rms_norm(input: Var, *, axes: int = 1, epsilon: float = 1e-5, scale: bool | Given = True, name: str | None = None) -> Var:
-    """Each row divided by the root of its mean square, then scaled: float[*b k] -> float[*b k].
+    """Divide each row by its root mean square, then scale it: float[*b k] -> float[*b k].
 
-    A row has so many last `axes`. Parameter `<name>.scale` [k], ones, unless `scale` says otherwise (Zhang and Sennrich, 2019). Raises
-    ShapeError.
+    `axes` is the number of trailing dimensions that form a row. The parameter is `<name>.scale` [k], 1; `scale` accepts `ParameterOptions`,
+    or False to omit it (Zhang and Sennrich, 2019). Raises ShapeError.
 
         y = ol.layer.rms_norm(vectors, epsilon=1e-6)
     """
@@ -76,11 +77,10 @@ _ROW_NORMS = {
 def group_norm(
     input: Var, groups: int, *, epsilon: float = 1e-5, scale: bool | Given = True, bias: bool | Given = True, name: str | None = None
 ) -> Var:
-    """Each of `groups` of channels of each row brought to mean 0 and variance 1, then scaled and shifted: float[n c ...s] -> float[n c
-    ...s].
+    """Normalize each group of channels of each row to mean 0 and variance 1, then scale and shift: float[n c ...s] -> float[n c ...s].
 
-    Parameters `<name>.scale` [c], ones, and `<name>.bias` [c], zeros; `scale` and `bias` take `ParameterOptions`, or False for none (Wu and
-    He, 2018). Raises ShapeError where the groups do not divide the channels.
+    Parameters are `<name>.scale` [c], 1, and `<name>.bias` [c], 0; `scale` and `bias` accept `ParameterOptions`, or False to omit the
+    parameter (Wu and He, 2018). Raises ShapeError if `groups` does not divide the channels.
 
         y = ol.layer.group_norm(image, 2)
     """
@@ -97,11 +97,11 @@ def instance_norm(
     momentum: float = 0.1,
     name: str | None = None,
 ) -> Var:
-    """Each channel of each row brought to mean 0 and variance 1: float[n c ...s] -> float[n c ...s] (Ulyanov et al., 2016).
+    """Normalize each channel of each row to mean 0 and variance 1: float[n c ...s] -> float[n c ...s] (Ulyanov et al., 2016).
 
-    With `scale` and `bias` it is scaled and shifted by `<name>.scale` [c], ones, and `<name>.bias` [c], zeros. With `running`, a run that
-    is not training takes `<name>.mean` and `<name>.variance` [c] for all rows, which training moves towards the means of those of the
-    rows, as in `batch_norm`, which raises the same. Raises ShapeError.
+    `scale` and `bias` add the parameters `<name>.scale` [c], 1, and `<name>.bias` [c], 0. With `running`, training updates the running
+    statistics `<name>.mean` and `<name>.variance` [c] with the mean of those of the rows, and other runs use them for all rows; this has
+    the rules and errors of `batch_norm`. Raises ShapeError.
 
         y = ol.layer.instance_norm(image)
     """

@@ -1,4 +1,4 @@
-"""The names of layers elsewhere, where ours are too unlike them to be found: PyTorch's, Keras's and the field's."""
+"""Names of layers in PyTorch, Keras and the literature that differ too much from ours for spelling suggestions."""
 
 __all__ = ["find_our_name"]
 
@@ -35,6 +35,6 @@ _OURS = {
 
 
 def find_our_name(name: str) -> str | None:
-    """The hint for who asks for a layer by a name from elsewhere; None for any other name."""
+    """Return a hint for a layer name from another framework, or None for any other name."""
     ours = _OURS.get(name.replace("_", "").lower())
-    return None if ours is None else f"here that is {ours}"
+    return None if ours is None else f"in Oarlock: {ours}"

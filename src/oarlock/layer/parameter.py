@@ -1,4 +1,4 @@
-"""Parameters: declared in the main block, wherever the layer stands."""
+"""Parameters of layers, always declared in the main block."""
 
 from collections.abc import Sequence
 
@@ -33,12 +33,12 @@ __all__ = [
 
 
 def layer_name(program: Program, given: str | None, kind: str) -> str:
-    """The name of a layer: as the user says, or `fc_0`, `fc_1` in the order of the program."""
+    """Return the name of a layer: the user's, or `fc_0`, `fc_1` in program order."""
     return program.unique(kind) if given is None else require_user_name(given)
 
 
 def output_name(program: Program, name: str) -> str:
-    """The name of a layer's result: `fc_0.out`; numbered where layers share a name."""
+    """Return the name of a layer's result: `fc_0.out`, numbered if layers share a name."""
     return f"{name}.out" if program.is_free(f"{name}.out") else program.unique(f"{name}.out")
 
 
@@ -51,11 +51,12 @@ def create_parameter(
     options: ParameterOptions | None = None,
     name: str | None = None,
 ) -> Var:
-    """A parameter by itself, for a layer or a cell of one's own: T[*shape], Xavier-uniform unless `initializer` says otherwise.
+    """Create a parameter for a custom layer or cell: T[*shape], Xavier-uniform by default (see `initializer`).
 
-    `options` are those that layers take, and come before the rest. It is called `<name>`, or parameter_0, parameter_1; what is called alike
-    is one parameter. It is declared in the main block, even where it is asked for in a loop. Raises ArgumentError for a size that is no
-    number, DTypeError for a dtype of integers or bools, ShapeError for a parameter of that name that has another shape.
+    `options` accepts the `ParameterOptions` of layers and takes precedence over the other arguments. The name is `<name>`, or parameter_0,
+    parameter_1; parameters of the same name are one parameter. It is declared in the main block, even if it is created inside a loop.
+    Raises ArgumentError if a size is not a number, DTypeError for an integer or bool dtype, ShapeError if a parameter of that name has
+    another shape.
 
         w = ol.layer.create_parameter([8, 3], name="w", initializer=ol.initializer.kaiming_uniform(mode="fan_out"))
         y = rows @ w
@@ -80,10 +81,10 @@ def new_parameter(
     trainable: bool = True,
     shard: int | None = None,
 ) -> Var:
-    """Declare a parameter of `shape`, which starts by `rule` and is called `name` unless the options that were `given` say otherwise.
+    """Declare a parameter of `shape`, initialized by `rule` and called `name`, unless the options in `given` override them.
 
-    Workers divide it along the axis `shard`, if there is one. Layers of one name share it; raises ShapeError where they want another shape,
-    ArgumentError where they divide it otherwise or want it at another place, where there is no such axis, and for what are no options.
+    `shard` is the axis along which workers divide it. Layers that use the same name share it; raises ShapeError if they need different
+    shapes, ArgumentError if they need another axis or place, if there is no such axis, and for invalid options.
     """
     main, options = block.program.main, as_options(given, name)
     name = options.name or name
@@ -92,24 +93,24 @@ def new_parameter(
     if found is not None:
         if found.shape != shape or found.dtype is not dtype or not found.parameter:
             raise ShapeError(
-                f'"{name}" is wanted as {dtype}{list(shape)}, yet is declared otherwise',
+                f'"{name}" is needed as {dtype}{list(shape)}, but is already declared differently',
                 location=here(),
                 given=[found.describe()],
-                hint="layers of one name share their parameters; give this layer another name, or the same sizes",
+                hint="layers of one name share their parameters: give this layer another name or the same sizes",
             )
         if sharding not in (None, found.sharding):
             raise ArgumentError(
-                f'"{name}" is wanted in shares along axis {sharding.axis}, yet is declared otherwise',
+                f'"{name}" is needed in shares along axis {sharding.axis}, but is already declared differently',
                 location=here(),
                 given=[found.describe()],
-                hint="say `shard` where the parameter is first declared",
+                hint="pass `shard` where the parameter is first declared",
             )
         if options.place not in (None, found.place):
             raise ArgumentError(
-                f'"{name}" is wanted at place {options.place}, yet is declared at place {found.place}',
+                f'"{name}" is needed at place {options.place}, but is already declared at place {found.place}',
                 location=here(),
                 given=[found.describe()],
-                hint="say `place` where the parameter is first declared",
+                hint="pass `place` where the parameter is first declared",
             )
         return found
     return main.new_var(
@@ -128,7 +129,7 @@ def new_parameter(
 
 def _sharding(name: str, shape: tuple[int, ...], axis: int | None) -> Sharding | None:
     if axis is not None and axis >= len(shape):
-        raise ArgumentError(f'"{name}" is {list(shape)}, so workers cannot divide it along axis {axis}', location=here())
+        raise ArgumentError(f'"{name}" has shape {list(shape)}, so workers cannot divide it along axis {axis}', location=here())
     return None if axis is None else Sharding(axis)
 
 
@@ -143,7 +144,7 @@ def new_bias(
     rule: Rule | None = None,
     shard: int | None = None,
 ) -> Var | None:
-    """Declare a parameter that a layer may do without: none where False was `given`; it starts as `value`, or by a rule.
+    """Declare an optional parameter, initialized to `value` or by a rule; return None if `given` is False.
 
     Raises as `new_parameter` does.
     """
@@ -153,7 +154,7 @@ def new_bias(
 
 
 def first_value(rule: Rule, shape: tuple[int, ...], dtype: DType) -> Initializer:
-    """The initializer that `rule` gives a parameter of this shape and dtype. Raises ArgumentError for what is no rule, DTypeError."""
+    """Return the initializer that `rule` gives for this shape and dtype. Raises ArgumentError if it is not a rule, DTypeError."""
     name = getattr(rule, "__name__", "")
     uncalled = name in rules.__all__ and getattr(rules, name) is rule
     made = None
@@ -161,35 +162,35 @@ def first_value(rule: Rule, shape: tuple[int, ...], dtype: DType) -> Initializer
         made = rule(shape, dtype) if isinstance(rule, HeldArray) else rule(shape)
     if not isinstance(made, Initializer):
         raise ArgumentError(
-            f"an initializer is a rule from a shape to a first value, not {rule!r:.60}",
+            f"an initializer must be a rule, such as ol.initializer.zeros(), not {rule!r:.60}",
             location=here(),
             hint=f"ol.initializer.{name if uncalled else 'normal'}(...)",
         )
     if dtype.is_complex and made.type not in OF_COMPLEX:
         raise DTypeError(
-            f"{made.type} gives floats, and the parameter is {dtype}",
+            f"the initializer {made.type} yields floats, but the parameter is {dtype}",
             location=here(),
-            contract=f"what starts as complex numbers: {', '.join(OF_COMPLEX)}",
+            contract=f"initializers of complex parameters: {', '.join(OF_COMPLEX)}",
         )
     return made
 
 
 def new_state(main: Block, name: str, shape: tuple[int, ...], dtype: DType, rule: Rule) -> Var:
-    """Declare what a layer keeps from step to step, yet nobody trains."""
+    """Declare state of a layer, which persists between steps and is not trained."""
     first = first_value(rule, shape, dtype)
     return main.new_var(name, dtype, shape, persistable=True, stop_gradient=True, initializer=first, place=current_place())
 
 
 def require_number(shape: Shape | None, axis: int, what: str, var: Var) -> int:
-    """The size of `var` along `axis`, which a parameter's shape needs as a number. Raises ShapeError."""
+    """Return the size of `var` along `axis`, which must be a number because a parameter's shape depends on it. Raises ShapeError."""
     if shape is None or not -len(shape) <= axis < len(shape):
         raise ShapeError(f"{what}: {var.name} has too few dimensions", location=here(), given=[var.describe()])
     size = shape[axis]
     if not isinstance(size, int):
         raise ShapeError(
-            f"{what}: the size of {var.name} along axis {axis} is {size}, where a parameter needs a number",
+            f"{what}: the size of {var.name} along axis {axis} is {size}, but a parameter needs a number",
             location=here(),
             given=[var.describe()],
-            hint="declare the size where the input is declared",
+            hint="give the size as a number where the input is declared",
         )
     return size

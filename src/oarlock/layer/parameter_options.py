@@ -1,4 +1,4 @@
-"""ParameterOptions: how one parameter of a layer starts, is called and is trained."""
+"""ParameterOptions: initializer, name and training settings of one parameter of a layer."""
 
 from dataclasses import dataclass, fields
 
@@ -14,15 +14,16 @@ __all__ = ["Given", "ParameterOptions", "as_options", "require_unnamed"]
 
 @dataclass(frozen=True)
 class ParameterOptions:
-    """Options of one parameter, for any layer that makes one: ``ol.layer.fc(x, 10, weight=ol.layer.ParameterOptions(...))``.
+    """Options of one parameter, for any layer with parameters: ``ol.layer.fc(x, 10, weight=ol.layer.ParameterOptions(...))``.
 
-    `initializer` is a rule of `ol.initializer`, in place of the layer's own. `name` is what the parameter is called; layers that call one
-    alike, and want it in one shape, share it. Without `trainable` it is frozen: it keeps its first value, or what it is given. `shard` is
-    the axis along which workers divide it, as `ol.passes.tensor_parallel` says, `place` the number of the place at which it lies, in place
-    of what `ol.at_place` says. The others are for its updates, in place of what the
-    optimizer has for all or beside it, as `UpdateSettings` says: the learning rate times `rate_factor`, `weight_decay`, the penalties `l1`
-    and `l2`, and how its gradient is clipped. A rule by itself, ``weight=ol.initializer.orthogonal()``, says only how the parameter
-    starts. Raises ArgumentError.
+    `initializer` is a rule of `ol.initializer` that replaces the layer's default; to set nothing else, pass the rule itself, as in
+    ``weight=ol.initializer.orthogonal()``. `name` is the name of the parameter; layers that use the same name and shape share it.
+    ``trainable=False`` freezes the parameter: it keeps its initial or assigned value. `shard` is the axis along which workers divide it
+    under `ol.passes.tensor_parallel`. `place` is the number of its place and overrides `ol.at_place`.
+
+    The other options apply to its updates and override or extend the optimizer's settings, as described in `UpdateSettings`: `rate_factor`
+    multiplies the learning rate, `weight_decay`, the penalties `l1` and `l2`, and gradient clipping by `clip_value` and `clip_norm`. Raises
+    ArgumentError.
     """
 
     initializer: Rule | None = None
@@ -40,37 +41,37 @@ class ParameterOptions:
     def __post_init__(self) -> None:
         if self.initializer is not None and not callable(self.initializer):
             raise ArgumentError(
-                f"ParameterOptions: initializer is a rule, not {self.initializer!r:.60}",
+                f"ParameterOptions: initializer must be a rule, not {self.initializer!r:.60}",
                 location=here(),
                 hint="ol.initializer.constant(0.5)",
             )
         if self.name is not None:
             require_user_name(self.name)
         if not isinstance(self.trainable, bool):
-            raise ArgumentError(f"ParameterOptions: trainable is True or False, not {self.trainable!r:.60}", location=here())
+            raise ArgumentError(f"ParameterOptions: trainable must be True or False, not {self.trainable!r:.60}", location=here())
         if self.shard is not None and (isinstance(self.shard, bool) or not isinstance(self.shard, int) or self.shard < 0):
-            raise ArgumentError(f"ParameterOptions: shard is an axis, counted from 0, not {self.shard!r:.60}", location=here())
+            raise ArgumentError(f"ParameterOptions: shard must be an axis, counted from 0, not {self.shard!r:.60}", location=here())
         if self.place is not None:
             require_place(self.place)
-        _ = self.update_settings  # which are checked when they are made
+        _ = self.update_settings  # validates them
 
     @property
     def update_settings(self) -> UpdateSettings:
-        """The settings of its updates, as the variable carries them."""
+        """The settings of its updates, as stored in the variable."""
         return UpdateSettings(**{field.name: getattr(self, field.name) for field in fields(UpdateSettings)})
 
 
 Given = ParameterOptions | Rule
-"""Options, or only how a parameter starts."""
+"""Options of a parameter, or only its initializer."""
 
 
 def as_options(given: Given | None, what: str) -> ParameterOptions:
-    """The options that were given for a parameter, `what` of a layer. Raises ArgumentError."""
+    """Return the options given for a parameter; `what` names it in errors. Raises ArgumentError."""
     if given is None or isinstance(given, ParameterOptions):
         return given or _NONE
     if not callable(given):
         raise ArgumentError(
-            f"{what} is options of a parameter, or a rule by which it starts, not {given!r:.60}",
+            f"{what} must be ParameterOptions or an initializer, not {given!r:.60}",
             location=here(),
             hint="ol.layer.ParameterOptions(initializer=ol.initializer.normal())",
         )
@@ -81,11 +82,11 @@ _NONE = ParameterOptions()
 
 
 def require_unnamed(kind: str, *given: Given | bool | None) -> None:
-    """Raises ArgumentError where options for several parameters give them one name."""
+    """Raise ArgumentError if options for several parameters contain a name."""
     for options in given:
         if isinstance(options, ParameterOptions) and options.name is not None:
             raise ArgumentError(
-                f'{kind}: its parameters cannot all be called "{options.name}"',
+                f'{kind}: its parameters cannot all have the name "{options.name}"',
                 location=here(),
-                hint="options without a name go to all of them",
+                hint="omit the name: the options then apply to all parameters",
             )

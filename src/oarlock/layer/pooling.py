@@ -1,4 +1,4 @@
-"""Pooling of signals, images and volumes: by windows, to a size that is given, and over everything."""
+"""Pooling of signals, images and volumes: over windows, to a given output size, or globally."""
 
 import math
 from typing import Any
@@ -44,7 +44,7 @@ __all__ = [
 _MAX = {1: pooling.max_pool1d, 2: pooling.max_pool2d, 3: pooling.max_pool3d}
 _AVERAGE = {1: pooling.average_pool1d, 2: pooling.average_pool2d, 3: pooling.average_pool3d}
 Sizes = Numbers | tuple[int | None, ...]
-"""One number for all axes, or one for each, None where an axis stays as it is."""
+"""One number for all axes, or one for each; None keeps the size of an axis."""
 
 _RANKS = {1: "n c w", 2: "n c h w", 3: "n c d h w"}
 
@@ -59,7 +59,7 @@ def max_pool1d(
     ceil_mode: bool = False,
     name: str | None = None,
 ) -> Var:
-    """The largest value of each window of each channel: float[n c w] -> float[n c ow]. As `max_pool2d`.
+    """Return the maximum of each window of each channel: float[n c w] -> float[n c ow]. Takes the arguments of `max_pool2d`.
 
     y = ol.layer.max_pool1d(signal, 2)
     """
@@ -77,10 +77,10 @@ def max_pool2d(
     ceil_mode: bool = False,
     name: str | None = None,
 ) -> Var:
-    """The largest value of each window of each channel: float[n c h w] -> float[n c oh ow].
+    """Return the maximum of each window of each channel: float[n c h w] -> float[n c oh ow].
 
-    ``oh = (h + 2 padding - dilation (size - 1) - 1) // stride + 1``, rounded up with `ceil_mode`. One number stands for all axes; windows
-    do not overlap unless `stride` says so. Raises ArgumentError, and ShapeError where the window does not fit.
+    ``oh = (h + 2 padding - dilation (size - 1) - 1) // stride + 1``, rounded up with `ceil_mode`. Each argument is one number for all axes,
+    or one for each; `stride` defaults to `size`. Raises ArgumentError, and ShapeError if the window does not fit.
 
         y = ol.layer.max_pool2d(image, 2)
     """
@@ -98,7 +98,7 @@ def max_pool3d(
     ceil_mode: bool = False,
     name: str | None = None,
 ) -> Var:
-    """The largest value of each window of each channel: float[n c d h w] -> float[n c od oh ow]. As `max_pool2d`.
+    """Return the maximum of each window of each channel: float[n c d h w] -> float[n c od oh ow]. Takes the arguments of `max_pool2d`.
 
     y = ol.layer.max_pool3d(volume, 2)
     """
@@ -117,7 +117,7 @@ def average_pool1d(
     divisor: float | None = None,
     name: str | None = None,
 ) -> Var:
-    """The mean of each window of each channel: float[n c w] -> float[n c ow]. As `average_pool2d`.
+    """Return the mean of each window of each channel: float[n c w] -> float[n c ow]. Takes the arguments of `average_pool2d`.
 
     y = ol.layer.average_pool1d(signal, 3, stride=1, padding=1, count_padding=False)
     """
@@ -138,10 +138,11 @@ def average_pool2d(
     divisor: float | None = None,
     name: str | None = None,
 ) -> Var:
-    """The mean of each window of each channel: float[n c h w] -> float[n c oh ow].
+    """Return the mean of each window of each channel: float[n c h w] -> float[n c oh ow].
 
-    Windows are those of `max_pool2d`. Padding counts as zeros, or not at all without `count_padding`. With a `divisor`, sums are
-    divided by that instead of by how many elements count; with `ceil_mode` too, sizes are numbers. Raises ArgumentError and ShapeError.
+    Windows are as in `max_pool2d`. Padding counts as zeros, or is excluded with ``count_padding=False``. If `divisor` is given, sums are
+    divided by it instead of by the number of elements; together with `ceil_mode`, this requires sizes that are numbers. Raises
+    ArgumentError and ShapeError.
 
         y = ol.layer.average_pool2d(image, 3, stride=1, padding=1, count_padding=False)
     """
@@ -162,7 +163,7 @@ def average_pool3d(
     divisor: float | None = None,
     name: str | None = None,
 ) -> Var:
-    """The mean of each window of each channel: float[n c d h w] -> float[n c od oh ow]. As `average_pool2d`.
+    """Return the mean of each window of each channel: float[n c d h w] -> float[n c od oh ow]. Takes the arguments of `average_pool2d`.
 
     y = ol.layer.average_pool3d(volume, 3, stride=1, padding=1, count_padding=False)
     """
@@ -173,69 +174,71 @@ def average_pool3d(
 
 
 def adaptive_max_pool1d(input: Var, size: Sizes, *, name: str | None = None) -> Var:
-    """The largest value of each of `size` windows of each channel, as even as they can be: float[n c w] -> float[n c ow].
+    """Return the maximum of each of `size` windows of each channel, as equal as possible: float[n c w] -> float[n c ow].
 
     Raises ArgumentError.
 
         y = ol.layer.adaptive_max_pool1d(signal, 2)
     """
-    return _adapted(1, "max", input, size, name)
+    return _adaptive(1, "max", input, size, name)
 
 
 def adaptive_max_pool2d(input: Var, size: Sizes, *, name: str | None = None) -> Var:
-    """The largest value of each of `size` windows of each channel, as even as they can be: float[n c h w] -> float[n c oh ow].
+    """Return the maximum of each of `size` windows of each channel, as equal as possible: float[n c h w] -> float[n c oh ow].
 
-    Raises ArgumentError.
+    A size of None keeps an axis unchanged. Raises ArgumentError.
 
         y = ol.layer.adaptive_max_pool2d(image, 2)
     """
-    return _adapted(2, "max", input, size, name)
+    return _adaptive(2, "max", input, size, name)
 
 
 def adaptive_max_pool3d(input: Var, size: Sizes, *, name: str | None = None) -> Var:
-    """The largest value of each of `size` windows of each channel, as even as they can be: float[n c d h w] -> float[n c od oh ow].
+    """Return the maximum of each of `size` windows of each channel, as equal as possible: float[n c d h w] -> float[n c od oh ow].
 
-    Raises ArgumentError.
+    A size of None keeps an axis unchanged. Raises ArgumentError.
 
         y = ol.layer.adaptive_max_pool3d(volume, 2)
     """
-    return _adapted(3, "max", input, size, name)
+    return _adaptive(3, "max", input, size, name)
 
 
 def adaptive_average_pool1d(input: Var, size: Sizes, *, name: str | None = None) -> Var:
-    """The mean of each of `size` windows of each channel, as even as they can be: float[n c w] -> float[n c ow]. Raises ArgumentError.
-
-    y = ol.layer.adaptive_average_pool1d(signal, 2)
-    """
-    return _adapted(1, "average", input, size, name)
-
-
-def adaptive_average_pool2d(input: Var, size: Sizes, *, name: str | None = None) -> Var:
-    """The mean of each of `size` windows of each channel, as even as they can be: float[n c h w] -> float[n c oh ow].
-
-    A size of None leaves an axis as it is. Raises ArgumentError.
-
-        y = ol.layer.adaptive_average_pool2d(image, 2)
-    """
-    return _adapted(2, "average", input, size, name)
-
-
-def adaptive_average_pool3d(input: Var, size: Sizes, *, name: str | None = None) -> Var:
-    """The mean of each of `size` windows of each channel, as even as they can be: float[n c d h w] -> float[n c od oh ow].
+    """Return the mean of each of `size` windows of each channel, as equal as possible: float[n c w] -> float[n c ow].
 
     Raises ArgumentError.
 
+        y = ol.layer.adaptive_average_pool1d(signal, 2)
+    """
+    return _adaptive(1, "average", input, size, name)
+
+
+def adaptive_average_pool2d(input: Var, size: Sizes, *, name: str | None = None) -> Var:
+    """Return the mean of each of `size` windows of each channel, as equal as possible: float[n c h w] -> float[n c oh ow].
+
+    A size of None keeps an axis unchanged. Raises ArgumentError.
+
+        y = ol.layer.adaptive_average_pool2d(image, 2)
+    """
+    return _adaptive(2, "average", input, size, name)
+
+
+def adaptive_average_pool3d(input: Var, size: Sizes, *, name: str | None = None) -> Var:
+    """Return the mean of each of `size` windows of each channel, as equal as possible: float[n c d h w] -> float[n c od oh ow].
+
+    A size of None keeps an axis unchanged. Raises ArgumentError.
+
         y = ol.layer.adaptive_average_pool3d(volume, 2)
     """
-    return _adapted(3, "average", input, size, name)
+    return _adaptive(3, "average", input, size, name)
 
 
 def pool2d(
     input: Var, size: Numbers, *, stride: Numbers | None = None, padding: Numbers = 0, mode: str = "max", name: str | None = None
 ) -> Var:
-    """The largest value, or the mean with ``mode="average"``, of each window: float[n c h w] -> float[n c oh ow].
+    """Return the maximum of each window, or the mean with ``mode="average"``: float[n c h w] -> float[n c oh ow].
 
-    Windows do not overlap unless `stride` says so.
+    `stride` defaults to `size`.
 
         y = ol.layer.pool2d(image, 2, mode="average")
     """
@@ -244,16 +247,16 @@ def pool2d(
 
 
 def lp_pool(input: Var, size: Numbers, *, order: float = 2.0, stride: Numbers | None = None, ceil_mode: bool = False) -> Var:
-    """``(sum x**order)**(1 / order)`` over each window of each channel, of signals, images or volumes: float[n c ...s] -> float[n c ...t].
+    """Return ``(sum x**order)**(1 / order)`` over each window of signals, images or volumes: float[n c ...s] -> float[n c ...t].
 
-    Windows do not overlap unless `stride` says so. Raises ShapeError for other inputs, ArgumentError.
+    `stride` defaults to `size`. Raises ShapeError for an input of another rank, ArgumentError.
 
         y = ol.layer.lp_pool(image, 2, order=2.0)
     """
     input = require_type(input, "lp_pool: input")
     axes = len(input.shape or ()) - 2
     if axes not in _AVERAGE:
-        raise ShapeError(f"lp_pool: input has one to three axes behind its channels, not {input.type_text}", location=here())
+        raise ShapeError(f"lp_pool: input must have one to three axes after its channels, not {input.type_text}", location=here())
     window = numbers(size, axes, "size", least=1)
     with undone_on_error(input.block.program):
         mean_power = _pooled(
@@ -263,30 +266,30 @@ def lp_pool(input: Var, size: Numbers, *, order: float = 2.0, stride: Numbers | 
 
 
 def global_pool1d(input: Var, *, mode: str = "average") -> Var:
-    """The mean of each channel of each of signals, or its largest value with ``mode="max"``: float[n c w] -> float[n c].
+    """Return the mean of each channel of signals, or its maximum with ``mode="max"``: float[n c w] -> float[n c].
 
     y = ol.layer.global_pool1d(signal, mode="max")
     """
-    return _over_all(1, input, mode)
+    return _global(1, input, mode)
 
 
 def global_pool2d(input: Var, *, mode: str = "average") -> Var:
-    """The mean of each channel of each of images, or its largest value with ``mode="max"``: float[n c h w] -> float[n c].
+    """Return the mean of each channel of images, or its maximum with ``mode="max"``: float[n c h w] -> float[n c].
 
     y = ol.layer.global_pool2d(image, mode="max")
     """
-    return _over_all(2, input, mode)
+    return _global(2, input, mode)
 
 
 def global_pool3d(input: Var, *, mode: str = "average") -> Var:
-    """The mean of each channel of each of volumes, or its largest value with ``mode="max"``: float[n c d h w] -> float[n c].
+    """Return the mean of each channel of volumes, or its maximum with ``mode="max"``: float[n c d h w] -> float[n c].
 
     y = ol.layer.global_pool3d(volume, mode="max")
     """
-    return _over_all(3, input, mode)
+    return _global(3, input, mode)
 
 
-def _adapted(axes: int, mode: str, input: Var, size: Sizes, name: str | None) -> Var:
+def _adaptive(axes: int, mode: str, input: Var, size: Sizes, name: str | None) -> Var:
     kind = f"adaptive_{mode}_pool{axes}d"
     input = require_type(input, f"{kind}: input")
     each = size if isinstance(size, tuple | list) else (size,) * axes
@@ -296,7 +299,7 @@ def _adapted(axes: int, mode: str, input: Var, size: Sizes, name: str | None) ->
     return getattr(adaptive_pooling, kind)(input, size=numbers(each, axes, "size", least=1), name=name)
 
 
-def _over_all(axes: int, input: Var, mode: str) -> Var:
+def _global(axes: int, input: Var, mode: str) -> Var:
     kind = f"global_pool{axes}d"
     input = require_type(input, f"{kind}: input")
     if input.ndim != axes + 2:
@@ -309,15 +312,15 @@ def _over_all(axes: int, input: Var, mode: str) -> Var:
 
 def _require_mode(mode: str, kind: str) -> None:
     if mode not in ("max", "average"):
-        raise ArgumentError(f"{kind}: mode is 'max' or 'average', not {mode!r:.60}", location=here())
+        raise ArgumentError(f"{kind}: mode must be 'max' or 'average', not {mode!r:.60}", location=here())
 
 
 def _divided(axes: int, input: Var, size: Numbers, how: dict[str, Any], ceil_mode: bool, divisor: float, name: str | None) -> Var:
-    """The sum of each window over `divisor`: means of whole windows, made whole by zeros, times their elements."""
+    """Return the sum of each window divided by `divisor`, computed as the mean of zero-padded windows times their size."""
     kind = f"average_pool{axes}d"
     input, number = require_type(input, f"{kind}: input"), as_python(divisor)
     if not isinstance(number, int | float) or number == 0 or not math.isfinite(number):
-        raise ArgumentError(f"{kind}: divisor is a number other than 0, not {divisor!r:.60}", location=here())
+        raise ArgumentError(f"{kind}: divisor must be a nonzero number, not {divisor!r:.60}", location=here())
     window = numbers(size, axes, "size", least=1)
     with undone_on_error(input.block.program):
         if ceil_mode:
@@ -336,7 +339,7 @@ def _divided(axes: int, input: Var, size: Numbers, how: dict[str, Any], ceil_mod
 def _pooled(
     axes: int, mode: str, input: Var, size: Numbers, how: dict[str, Any], ceil_mode: bool, more: dict[str, Any], name: str | None
 ) -> Var:
-    """Any pooling by windows."""
+    """Apply max or average pooling over windows."""
     operator: Operator = (_MAX if mode == "max" else _AVERAGE)[axes]
     window = numbers(size, axes, "size", least=1)
     steps = {what: numbers(window if value is None else value, axes, what, least=int(what != "padding")) for what, value in how.items()}

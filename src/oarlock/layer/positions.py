@@ -1,4 +1,4 @@
-"""Where in its sequence a step stands, added to it: by waves, or by vectors that are trained."""
+"""Absolute positions added to a sequence: sinusoidal or trained."""
 
 import math
 
@@ -25,10 +25,10 @@ __all__ = ["learned_positions", "sinusoidal_positions"]
 
 
 def sinusoidal_positions(x: Var, *, base: float = 10_000.0, name: str | None = None) -> Var:
-    """`x` and waves that tell each step's place: float[*b t d] -> float[*b t d], of an even d.
+    """Add a sinusoidal encoding of each step's position: float[*b t d] -> float[*b t d], for an even d.
 
-    Column 2i of step p gets ``sin(p / base**(2i / d))``, column 2i + 1 the cosine of that (Vaswani et al., 2017, section 3.5). It has no
-    parameters and takes sequences of any length. Raises ShapeError.
+    Column 2i of step p is increased by ``sin(p / base**(2i / d))``, column 2i + 1 by the cosine (Vaswani et al., 2017, section 3.5). It has
+    no parameters and accepts sequences of any length. Raises ShapeError.
 
         y = ol.layer.sinusoidal_positions(vectors)
     """
@@ -37,10 +37,10 @@ def sinusoidal_positions(x: Var, *, base: float = 10_000.0, name: str | None = N
     columns = require_number(shape, -1, "sinusoidal_positions", x)
     if len(shape) < 2 or columns % 2:
         raise ShapeError(
-            f"sinusoidal_positions: x is float[*b t d], of an even d, not {x.type_text}", location=here(), given=[x.describe()]
+            f"sinusoidal_positions: x must be float[*b t d] with an even d, not {x.type_text}", location=here(), given=[x.describe()]
         )
     with undone_on_error(x.block.program):
-        precise = DType.FLOAT64 if x.dtype is DType.FLOAT64 else DType.FLOAT32  # half a precision does not tell places beyond 256 apart
+        precise = DType.FLOAT64 if x.dtype is DType.FLOAT64 else DType.FLOAT32  # half precision cannot represent every position above 256
         places = unsqueeze(arange([x], stop=(shape[-2],), dtype=precise), 1)
         pairs = arange([x], stop=(columns // 2,), dtype=precise)
         angles = multiply(places, exp(multiply(pairs, constant_like(-2.0 * math.log(base) / columns, pairs))))
@@ -49,10 +49,10 @@ def sinusoidal_positions(x: Var, *, base: float = 10_000.0, name: str | None = N
 
 
 def learned_positions(x: Var, longest: int, *, weight: Given | None = None, name: str | None = None) -> Var:
-    """`x` and a vector for each place that is trained: float[*b t d] -> float[*b t d], where t is at most `longest`.
+    """Add a trained vector for each position: float[*b t d] -> float[*b t d], where t is at most `longest`.
 
-    Parameter `<name>.w` [longest, d], normal of deviation 0.02 unless `weight` says otherwise (Radford et al., 2018). A longer sequence is
-    refused: when it is written, ShapeError, or by the run, KernelError. Raises ArgumentError.
+    The parameter is `<name>.w` [longest, d], normal with deviation 0.02; `weight` accepts `ParameterOptions` (Radford et al., 2018). A
+    longer sequence raises ShapeError if its length is a number, otherwise KernelError in the run. Raises ArgumentError.
 
         y = ol.layer.learned_positions(vectors, 512)
     """
@@ -62,7 +62,9 @@ def learned_positions(x: Var, longest: int, *, weight: Given | None = None, name
     longest = require_count("learned_positions: longest", longest)
     if len(shape) < 2 or (isinstance(shape[-2], int) and shape[-2] > longest):
         raise ShapeError(
-            f"learned_positions: x is float[*b t d] of at most {longest} steps, not {x.type_text}", location=here(), given=[x.describe()]
+            f"learned_positions: x must be float[*b t d] with at most {longest} steps, not {x.type_text}",
+            location=here(),
+            given=[x.describe()],
         )
     program = x.block.program
     name = layer_name(program, name, "learned_positions")

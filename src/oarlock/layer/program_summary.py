@@ -1,4 +1,4 @@
-"""A table of a program: its layers and the blocks in them, what they give, their parameters, and the multiply-adds that they take."""
+"""Summary of a program as a table: layers, outputs, parameters and multiply-adds."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,17 +25,17 @@ from oarlock.registry.range_check import require_count
 
 __all__ = ["ProgramSummary", "SummaryRow", "summary"]
 
-_SHOWN = 3  # operators of a row
+_SHOWN = 3  # operators listed in a row
 _TITLES = ("layer", "operators", "output", "trainable", "frozen", "memory", "multiply-adds")
 _NUMBERS = (3, 4, 5, 6)  # columns
 
 
 @dataclass(frozen=True)
 class SummaryRow:
-    """A layer, or ops that belong to none: its name, how many blocks it is inside of, and its numbers.
+    """A layer, or consecutive ops outside all layers: name, nesting depth in blocks, and numbers.
 
-    `ops` are the operators it is made of, `output` the type of the last result, such as `float32[n, 10]`. A parameter that several rows
-    read counts in the first. `multiply_adds` is a number, a text with the sizes that are no numbers, or None where nothing tells it.
+    `ops` are its operators, `output` is the type of the last result, such as `float32[n, 10]`. A parameter that several rows read counts in
+    the first. `multiply_adds` is a number, an expression in symbolic sizes, or None if it is unknown.
     """
 
     name: str
@@ -50,10 +50,10 @@ class SummaryRow:
 
 @dataclass(frozen=True)
 class ProgramSummary:
-    """The rows of `ol.summary`, and their totals. Its text is the table.
+    """The rows of `ol.summary`, and their totals. `str` formats them as a table.
 
-    `state_bytes` are those of what is kept beside the parameters: running statistics, and what an optimizer remembers. `multiply_adds`
-    is None where nothing tells those of some row.
+    `state_bytes` is the size of all state other than parameters: running statistics and optimizer state. `multiply_adds` is None if those
+    of any row are unknown.
     """
 
     rows: tuple[SummaryRow, ...]
@@ -66,7 +66,7 @@ class ProgramSummary:
 
     @property
     def parameters(self) -> int:
-        """How many numbers all parameters have."""
+        """The number of elements of all parameters."""
         return self.trainable + self.frozen
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ class ProgramSummary:
         return "\n".join([*(line.rstrip() for line in text.getvalue().splitlines()), "", self._totals()])
 
     def _repr_html_(self) -> str:
-        """The table that a notebook shows."""
+        """Return the table as HTML, for notebooks."""
         return table_html(_TITLES, self._cells("\u2003"), numbers=_NUMBERS, note=self._totals())
 
     def _cells(self, indent: str) -> Iterator[list[str]]:
@@ -100,24 +100,24 @@ class ProgramSummary:
 
 
 def summary(program: Program | None = None, *, depth: int | None = None, sizes: Mapping[str, int] | None = None) -> ProgramSummary:
-    """The layers of a program, without its gradients and updates, as a table that `print` shows: what they give, and what they take.
+    """Summarize the layers of a program as a table for `print`: outputs, parameters and multiply-adds, without gradients and updates.
 
-    A row is a layer, found by the names of its parameters, or ops in a row that belong to none, called after what they give or stand
-    within; what stands inside a loop or a branch is indented below it, and counts for one step. With `depth`, names are cut after so many
-    of their parts: `encoder.0.attention.query` is part of `encoder` at 1. Multiply-adds are those of products, convolutions and attention,
-    for one row of the first input, where `sizes` does not say how large a size is that is no number: ``sizes={"n": 32, "t": 100}``. The
-    default program is taken where none is given. Raises ArgumentError.
+    Each row is a layer, identified by the names of its parameters, or consecutive ops outside all layers, named after their result or the
+    enclosing layer. Ops inside a loop or a branch are indented below it and count for one step. `depth` is the number of name parts that
+    are kept: at 1, `encoder.0.attention.query` belongs to `encoder`. Multiply-adds include products, convolutions and attention, for one
+    row of the first input; `sizes` gives values for symbolic sizes, such as ``sizes={"n": 32, "t": 100}``. `program` defaults to the
+    current default program. Raises ArgumentError.
     """
     program = default_program() if program is None else program
     if not isinstance(program, Program):
-        raise ArgumentError(f"summary: it takes a program, not {type(program).__name__}", location=here(), hint="ol.summary(model.program)")
+        raise ArgumentError(
+            f"summary: program must be a Program, not {type(program).__name__}", location=here(), hint="ol.summary(model.program)"
+        )
     if depth is not None:
         require_count("summary: depth", depth)
     known = dict(_first_size(program)) if sizes is None else dict(sizes)
     if not all(isinstance(name, str) and is_symbol(name) and isinstance(size, int) and size >= 0 for name, size in known.items()):
-        raise ArgumentError(
-            "summary: sizes are whole numbers by the names that shapes have for them", location=here(), hint='sizes={"n": 1}'
-        )
+        raise ArgumentError("summary: sizes must map names of sizes to integers", location=here(), hint='sizes={"n": 1}')
     found = _Reader(depth, known)
     rows, total = found.read(program.main, 0)
     parameters = program.parameters()
@@ -135,14 +135,14 @@ def summary(program: Program | None = None, *, depth: int | None = None, sizes: 
 
 @dataclass
 class _Reader:
-    """Rows of blocks, in program order; each parameter counts where it is read first."""
+    """A reader of the rows of blocks, in program order; each parameter counts where it is first read."""
 
     depth: int | None
     sizes: dict[str, int]
     counted: set[Var] = field(default_factory=set)
 
     def read(self, block: Block, level: int) -> tuple[list[SummaryRow], Size | None]:
-        """The rows of a block and of those inside, and the multiply-adds of the block."""
+        """Return the rows of a block and its nested blocks, and the multiply-adds of the block."""
         rows: list[SummaryRow] = []
         total: Size | None = 0
         for name, ops in self._groups(block):
@@ -158,7 +158,7 @@ class _Reader:
         return rows, total
 
     def _groups(self, block: Block) -> list[tuple[str, list[Op]]]:
-        """The ops of each layer, ops that belong to none in a row, and every op with blocks by itself."""
+        """Return the ops grouped by layer; consecutive ops outside all layers form a group, and so does each op with blocks."""
         groups: list[tuple[str | None, list[Op]]] = []
         for op in block.ops:
             if op.role is not Role.FORWARD or op.is_commit or all(var.name.startswith("@") for var in op.writes):
@@ -166,7 +166,7 @@ class _Reader:
             owner = None if op.blocks else self._owner(op)
             joins = bool(groups) and not op.blocks and not groups[-1][1][-1].blocks
             if joins and owner is not None and groups[-1][0] is None and len(groups) > 1 and groups[-2][0] == owner:
-                (_, between), (_, before) = groups.pop(), groups.pop()  # in the midst of one layer
+                (_, between), (_, before) = groups.pop(), groups.pop()  # inside one layer
                 groups.append((owner, [*before, *between, op]))
             elif joins and groups[-1][0] == owner:
                 groups[-1][1].append(op)
@@ -176,11 +176,11 @@ class _Reader:
         return [(owner or _between(owners, number) or _name_of(ops[-1]), ops) for number, (owner, ops) in enumerate(groups)]
 
     def _owner(self, op: Op) -> str | None:
-        """The layer that an op belongs to: that of the parameters it reads, or whose result it defines."""
+        """Return the layer of an op: the owner of the parameters that it reads or of the result that it defines."""
         return ".".join(layer_of(op)[: self.depth]) or None
 
     def _row(self, name: str, ops: list[Op], level: int) -> SummaryRow:
-        read = dict.fromkeys(var for op in ops if not op.blocks for var in op.reads)  # what blocks read is theirs
+        read = dict.fromkeys(var for op in ops if not op.blocks for var in op.reads)  # reads of blocks are counted in the blocks
         parameters = [var for var in read if var.parameter and var not in self.counted]
         self.counted.update(parameters)
         total: Size | None = 0
@@ -200,14 +200,14 @@ class _Reader:
 
 
 def _name_of(op: Op) -> str:
-    """The name of an op that belongs to no layer: that of its block, or of its result."""
+    """Return a name for ops outside all layers: that of the block, or of the result."""
     if op.blocks:
         return op.blocks[0].name.partition(".")[0]
     return next((var.name for var in op.writes), op.type)
 
 
 def _between(owners: list[str | None], number: int) -> str | None:
-    """The name that the layers before and behind some ops are both parts of, `encoder.0` of `encoder.0.norm` and `encoder.0.linear`."""
+    """Return the common name prefix of the neighbouring layers, such as `encoder.0` for `encoder.0.norm` and `encoder.0.linear`."""
     before, behind = (((owners[at] or "") if 0 <= at < len(owners) else "").split(".") for at in (number - 1, number + 1))
     shared = []
     for left, right in zip(before, behind, strict=False):
@@ -218,7 +218,7 @@ def _between(owners: list[str | None], number: int) -> str | None:
 
 
 def _over_steps(op: Op, inner: Block, taken: Size | None, sizes: Mapping[str, int]) -> Size | None:
-    """The multiply-adds of all steps of a loop, as far as sizes tell; a branch counts as if it were taken once."""
+    """Return the multiply-adds of all steps of a loop, or None if unknown; a branch counts as taken once."""
     sequence = next(iter(op.inputs.get("sequences", ())), None)
     if taken is None or taken == 0 or op.type == "conditional_block":
         return taken
@@ -226,7 +226,7 @@ def _over_steps(op: Op, inner: Block, taken: Size | None, sizes: Mapping[str, in
         return None
     if "splits" not in op.inputs and not op.attributes.get("segments"):
         return _times(taken, _at(sequence.shape[0], sizes))
-    rows = inner.inputs[0].shape if inner.inputs else None  # of those in a step, or the steps of a segment: they add up to all
+    rows = inner.inputs[0].shape if inner.inputs else None  # the rows of a step or the steps of a segment, which sum to the total
     if not rows or not isinstance(rows[0], str):
         return None
     each = divide(taken, rows[0])
@@ -234,7 +234,7 @@ def _over_steps(op: Op, inner: Block, taken: Size | None, sizes: Mapping[str, in
 
 
 def _first_size(program: Program) -> Iterator[tuple[str, int]]:
-    """The name of the number of rows of the first input, with 1 for it."""
+    """Yield the symbolic row count of the first input with the value 1."""
     for var in program.main.inputs[:1]:
         if var.shape and isinstance(var.shape[0], str) and names_in(var.shape[0]) == {var.shape[0]}:
             yield var.shape[0], 1
@@ -247,7 +247,7 @@ def _sizes_of(program: Program) -> Iterator[Size]:
 
 
 def _at(size: Size | None, sizes: Mapping[str, int]) -> Size | None:
-    """`size` where those of its names that are known have their values."""
+    """Return `size` with known names replaced by their values."""
     if size is None or isinstance(size, int):
         return size
     found = evaluate(size, sizes)
@@ -265,7 +265,7 @@ def _times(left: Size | None, right: Size | None) -> Size | None:
 def _spelled(operation, left: Size, right: Size) -> Size | None:
     try:
         return operation(left, right)
-    except OarlockError:  # longer than a size may be
+    except OarlockError:  # the expression exceeds the maximal length of a size
         return None
 
 
@@ -278,7 +278,7 @@ def _bytes(vars: Iterable[Var]) -> int:
 
 
 def _list(ops: tuple[str, ...]) -> str:
-    """The first of some operators."""
+    """Return the first operators as a list."""
     names = list(dict.fromkeys(ops))
     return ", ".join(names[:_SHOWN]) + (" ..." if len(names) > _SHOWN else "")
 

@@ -1,4 +1,4 @@
-"""Attention with its projections: of a sequence to itself or to another, with heads that may share keys, under masks."""
+"""Multi-head attention with projections, grouped keys and values, and masks."""
 
 import math
 from typing import Literal, overload
@@ -109,23 +109,22 @@ def multi_head_attention(
     shard: bool = False,
     name: str | None = None,
 ) -> Var | tuple[Var, Var]:
-    """Attention between projections: float[*b t d], float[*b s e], float[*b s f] -> float[*b t size] (Vaswani et al., 2017, section 3.2.2).
+    """Apply multi-head attention with projections: float[*b t d], float[*b s e], float[*b s f] -> float[*b t size].
 
-    Without a `key` the queries attend to one another; without a `value` it is the key. Each of `heads` has `head_size` columns, d / heads
-    unless it is given. Of `kv_heads`, fewer than heads, each serves heads / kv_heads of them in a row (Ainslie et al., 2023). What comes
-    out has `size` columns, d unless it is given.
+    `key` defaults to `query` (self-attention), `value` to `key`. Each of the `heads` has `head_size` columns, by default d / heads. With
+    `kv_heads` fewer than `heads`, each key and value head serves heads / kv_heads consecutive query heads (Ainslie et al., 2023). The
+    output has `size` columns, by default d (Vaswani et al., 2017, section 3.2.2).
 
-    A `mask` says which keys a query sees, bool[t s], bool[*b t s] or bool[*b heads t s]; of floats, it is added to the scores. `key_mask`,
-    bool[*b s], is true where there is a key rather than padding. With `rotary`, queries and keys are turned by their places, as
-    `ol.op.rotary_positions` says, with this base where it is a number. All queries also see an `extra_key`, whose value is trained as it
-    is, `<name>.key.extra` and `<name>.value.extra` [1, kv_heads head_size], and a `zero_key` of zeros with a value of zeros. With `causal`,
-    step i of the last t sees no key after it. A query that sees nothing gets zeros. In training, each weight of a value is dropped with
-    probability `dropout`. With `return_weights` the weights are given too, float[*b heads t s]. With `shard`, workers divide the heads
-    between them, as `ol.passes.tensor_parallel` says.
+    `mask`, bool[t s], bool[*b t s] or bool[*b heads t s], is True for the keys that a query may attend to; a float mask is added to the
+    scores. `key_mask`, bool[*b s], is False for padding. With `causal`, the t queries are aligned with the last t keys, and each sees only
+    its own key and earlier ones. A query that sees no key yields zeros. `rotary` applies `ol.op.rotary_positions` to queries and keys; a
+    number sets its base. `extra_key` adds a trained key and value visible to all queries, `<name>.key.extra` and `<name>.value.extra` [1,
+    kv_heads head_size]; `zero_key` adds a key and a value of zeros. In training, attention weights are dropped with probability `dropout`.
+    `return_weights` also returns the weights, float[*b heads t s]. With `shard`, workers divide the heads, see `ol.passes.tensor_parallel`.
 
-    Parameters `<name>.query.w` [d, heads head_size], `<name>.key.w` [e, kv_heads head_size], `<name>.value.w` [f, kv_heads head_size],
-    `<name>.output.w` [heads head_size, size], Xavier-uniform, and `<name>.query.b` ..., zeros, unless `weight` and `bias` say otherwise for
-    all. Raises ArgumentError, ShapeError, DTypeError.
+    Parameters are `<name>.query.w` [d, heads head_size], `<name>.key.w` [e, kv_heads head_size], `<name>.value.w` [f, kv_heads head_size]
+    and `<name>.output.w` [heads head_size, size], Xavier-uniform, and biases `<name>.query.b` ..., 0; `weight` and `bias` give options for
+    all of them. Raises ArgumentError, ShapeError, DTypeError.
 
         y = ol.layer.multi_head_attention(vectors, memory, heads=4, kv_heads=2, dropout=0.1)
     """
@@ -138,7 +137,7 @@ def multi_head_attention(
     columns = require_number(query.shape, -1, kind, query)
     _require_fitting(kind, query, key, value)
     if heads % shared:
-        raise ArgumentError(f"{kind}: {shared} heads of keys and values do not serve {heads} heads", location=here())
+        raise ArgumentError(f"{kind}: kv_heads must divide heads: {shared} does not divide {heads}", location=here())
     if head_size is None and columns % heads:
         raise ArgumentError(
             f"{kind}: {heads} heads do not divide the {columns} columns of {query.name}", location=here(), given=[query.describe()]
@@ -159,13 +158,13 @@ def multi_head_attention(
         seen, added = _masks(kind, mask, key_mask, query, key, heads)
         more = (extra_key is not False) + zero_key
         if more:
-            seen = _and_before(seen, query, key) if causal else seen
+            seen = _and_causal(seen, query, key) if causal else seen
             causal = False
             seen, added = (
                 None if var is None else pad(var, before=(0,), after=(more,), value=fill) for var, fill in ((seen, 1.0), (added, 0.0))
             )
             for number, what in ((1, "key"), (2, "value")):
-                projected[number] = _with_more(projected[number], f"{name}.{what}.extra", extra_key, zero_key)
+                projected[number] = _append_keys(projected[number], f"{name}.{what}.extra", extra_key, zero_key)
         q, k, v = projected[0], *(_repeated(var, shared, heads // shared) for var in projected[1:])
         weights: Var | None = None
         if dropout or return_weights:
@@ -190,7 +189,7 @@ def _require_fitting(kind: str, query: Var, key: Var, value: Var) -> None:
 
 
 def _repeated(x: Var, heads: int, times: int) -> Var:
-    """The columns of each head several times in a row: float[*b s heads*k] -> float[*b s heads*times*k]."""
+    """Repeat the columns of each head: float[*b s heads*k] -> float[*b s heads*times*k]."""
     if times == 1:
         return x
     *front, _ = known_shape(x, "multi_head_attention")
@@ -200,7 +199,7 @@ def _repeated(x: Var, heads: int, times: int) -> Var:
 
 
 def _masks(kind: str, mask: Var | None, key_mask: Var | None, query: Var, key: Var, heads: int) -> tuple[Var | None, Var | None]:
-    """The keys that queries see, bool[*b heads|1 t|1 s], and what is added to their scores, of that shape."""
+    """Return the mask of visible keys, bool[*b heads|1 t|1 s], and the float mask for the scores, of that shape."""
     (*front, t, _), s = known_shape(query, kind), known_shape(key, kind)[-2]
     seen: Var | None = None
     added: Var | None = None
@@ -227,14 +226,14 @@ def _masks(kind: str, mask: Var | None, key_mask: Var | None, query: Var, key: V
 
 def _require_shape(kind: str, what: str, mask: Var, forms: list[tuple[Size, ...]], dtype: DType) -> None:
     if mask.dtype is not dtype:
-        raise DTypeError(f"{kind}: {what} is {dtype}, not {mask.dtype}", location=here(), given=[mask.describe()])
+        raise DTypeError(f"{kind}: {what} must be {dtype}, not {mask.dtype}", location=here(), given=[mask.describe()])
     if mask.shape not in forms:
         texts = " or ".join(dict.fromkeys(f"[{', '.join(map(str, form))}]" for form in forms))
-        raise ShapeError(f"{kind}: {what} has the shape {texts}, not {mask.type_text}", location=here(), given=[mask.describe()])
+        raise ShapeError(f"{kind}: {what} must have the shape {texts}, not {mask.type_text}", location=here(), given=[mask.describe()])
 
 
 def _attend(q: Var, k: Var, v: Var, seen: Var | None, added: Var | None, heads: int, causal: bool, rate: float) -> tuple[Var, Var]:
-    """Attention whose weights have to be there: float[*b t heads*k], and the weights, after some are dropped."""
+    """Compute attention with explicit weights; return float[*b t heads*k] and the weights after dropout."""
     q, k, v = (_by_head(var, heads) for var in (q, k, v))
     *front, t, _ = known_shape(q, "multi_head_attention")
     s = known_shape(k, "multi_head_attention")[-2]
@@ -242,13 +241,13 @@ def _attend(q: Var, k: Var, v: Var, seen: Var | None, added: Var | None, heads: 
     if added is not None:
         scores = add(scores, added)
     if causal:
-        up_to = _before(q, k, t, s)
+        up_to = _causal_mask(q, k, t, s)
         seen = up_to if seen is None else logical_and(seen, up_to)
     if seen is not None:
         scores = where(seen, scores, constant_like(-1e30 if q.dtype is not DType.FLOAT16 else -6e4, scores))
     weights = softmax(scores)
     if seen is not None:
-        weights = multiply(weights, cast(seen, dtype=weights.dtype))  # nothing of what nobody sees
+        weights = multiply(weights, cast(seen, dtype=weights.dtype))  # rows without a visible key become zero
     weights = drop(weights, rate=rate) if rate else weights
     y = matmul(weights, v)
     rank = len(front) + 2
@@ -256,21 +255,21 @@ def _attend(q: Var, k: Var, v: Var, seen: Var | None, added: Var | None, heads: 
     return reshape(by_row, shape=(*front[:-1], t, heads * _columns_of(y))), weights
 
 
-def _before(q: Var, k: Var, t: Size, s: Size) -> Var:
-    """Which of s keys the last t steps see that see none after them: bool[t s]."""
+def _causal_mask(q: Var, k: Var, t: Size, s: Size) -> Var:
+    """Return a causal mask in which the t queries are aligned with the last of s keys: bool[t s]."""
     last = arange([q, k], start=(add_sizes(s, multiply_sizes(t, -1)),), stop=(s,))
     return less_equal(unsqueeze(arange([k], stop=(s,)), 0), unsqueeze(last, 1))
 
 
-def _and_before(seen: Var | None, query: Var, key: Var) -> Var:
-    """A mask, and that of the keys that come before each query: bool[*b heads|1 t s]."""
+def _and_causal(seen: Var | None, query: Var, key: Var) -> Var:
+    """Combine a mask with the causal mask: bool[*b heads|1 t s]."""
     (*front, t, _), s = known_shape(query, "multi_head_attention"), known_shape(key, "multi_head_attention")[-2]
-    up_to = broadcast_to(_before(query, key, t, s), [query], shape=(*front, 1, t, s))
+    up_to = broadcast_to(_causal_mask(query, key, t, s), [query], shape=(*front, 1, t, s))
     return up_to if seen is None else logical_and(seen, up_to)
 
 
-def _with_more(x: Var, name: str, extra: bool | Given, zero: bool) -> Var:
-    """Rows of keys or values, and behind them one that is trained, and one of zeros: float[*b s k] -> float[*b s+1 k]."""
+def _append_keys(x: Var, name: str, extra: bool | Given, zero: bool) -> Var:
+    """Append a trained row and a row of zeros to keys or values: float[*b s k] -> float[*b s+1 k]."""
     *front, _, columns = known_shape(x, "multi_head_attention")
     rows = [x]
     trained = new_bias(x.block, name, (1, _columns_of(x)), x.dtype, extra, rule=xavier_normal())
@@ -282,11 +281,11 @@ def _with_more(x: Var, name: str, extra: bool | Given, zero: bool) -> Var:
 
 
 def _base(kind: str, rotary: bool | float) -> float | None:
-    """The base of rotary positions, None for none. Raises ArgumentError."""
+    """Return the base of rotary positions, or None. Raises ArgumentError."""
     if isinstance(rotary, bool):
         return 10_000.0 if rotary else None
     if not isinstance(rotary, int | float) or not 0.0 < rotary < math.inf:
-        raise ArgumentError(f"{kind}: rotary is True, False or a base above 0, not {rotary!r:.60}", location=here())
+        raise ArgumentError(f"{kind}: rotary must be True, False or a positive base, not {rotary!r:.60}", location=here())
     return float(rotary)
 
 
@@ -295,7 +294,7 @@ def _columns_of(x: Var) -> int:
 
 
 def _by_head(x: Var, heads: int) -> Var:
-    """float[*b t heads*k] -> float[*b heads t k]."""
+    """Move heads to their own dimension: float[*b t heads*k] -> float[*b heads t k]."""
     *front, t, _ = known_shape(x, "multi_head_attention")
     each = _columns_of(x) // heads
     split = reshape(x, shape=(*front, t, heads, each))

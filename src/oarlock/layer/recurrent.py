@@ -1,4 +1,4 @@
-"""Recurrent layers - simple, gated, in both directions, in stacks - written with `ol.rnn()` as a user would write them."""
+"""Recurrent layers - simple, LSTM and GRU, bidirectional and stacked - written with the public `ol.rnn()`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,19 +45,23 @@ def lstm(
     recurrent_bias: bool | Given = False,
     name: str | None = None,
 ) -> tuple[Var, Var, Var]:
-    """Long short-term memory over a sequence, float[t n d]: every output, float[t n size], then the last h and c, float[n size].
+    """Apply a long short-term memory to a sequence, float[t n d]: all outputs, float[t n size], then the last h and c, float[n size].
 
-    The input may be ragged, float[t d] of n sequences; the outputs are then ragged too, float[t size], and each sequence has its own last
-    step. ``i, f, g, o = x W + h U + b``; ``c' = sigmoid(f) c + sigmoid(i) tanh(g)``; ``h' = sigmoid(o) tanh(c')`` (Hochreiter and
-    Schmidhuber, 1997; forget gates of Gers et al., 2000). h and c start as `init`, else as zeros. Parameters `<name>.w` [d, 4 size],
-    `<name>.u` [size, 4 size], both uniform within ±1/sqrt(size) unless `initializer` says otherwise, and `<name>.b` [4 size], zeros;
-    `weight`, `recurrent` and `bias` take `ParameterOptions`. With `recurrent_bias`, ``h U`` has a bias `<name>.v` too, as in PyTorch.
+    ``i, f, g, o = x W + h U + b``; ``c' = sigmoid(f) c + sigmoid(i) tanh(g)``; ``h' = sigmoid(o) tanh(c')`` (Hochreiter and Schmidhuber,
+    1997; forget gates of Gers et al., 2000). `init` holds the initial h and c, by default zeros. The input may be ragged, float[t d] of n
+    sequences; the outputs are then ragged too, float[t size], and h and c are those at the end of each sequence. With `batch_first`, input
+    and outputs are float[n t ...].
 
-    Where rows are padded, `lengths`, int64[n], says how many steps each has: its state stays after the last, and its outputs are zeros.
-    With `batch_first`, input and outputs are float[n t ...]. With `bidirectional`, a second cell, `<name>.reverse.w` ..., starts at each
-    row's last step, and outputs have both, float[t n 2*size]. Of several `layers`, `<name>.0.w`, `<name>.1.w` ..., each reads the outputs
-    of the one below, in training after a `dropout` of this rate. In both cases h and c, and `init`, are float[layers*directions n size],
-    the first layer first and its reverse behind it. Raises ShapeError where the input is no sequence of rows; ArgumentError.
+    For padded rows, `lengths`, int64[n], is the number of steps of each row: later steps keep the state and output zeros. `reverse` starts
+    at the last step. `bidirectional` adds a second cell, `<name>.reverse.w` ..., that starts at the last step of each row; outputs contain
+    both, float[t n 2*size]. With several `layers`, `<name>.0.w`, `<name>.1.w` ..., each reads the outputs of the previous one, after
+    `dropout` in training. With more than one layer or direction, h, c and `init` are float[layers*directions n size], ordered by layer,
+    each followed by its reverse. `projection` multiplies h by a trained `<name>.p` [size, projection], so that outputs and h have
+    `projection` columns.
+
+    Parameters are `<name>.w` [d, 4 size] and `<name>.u` [size, 4 size], uniform within ±1/sqrt(size) by default (see `initializer`), and
+    `<name>.b` [4 size], 0; `weight`, `recurrent` and `bias` accept `ParameterOptions`. `recurrent_bias` adds a bias `<name>.v` to ``h U``,
+    as in PyTorch. Raises ShapeError if the input is not a sequence of rows; ArgumentError.
 
         y, h, c = ol.layer.lstm(words, 16)
     """
@@ -86,14 +90,13 @@ def gru(
     recurrent_bias: bool | Given = False,
     name: str | None = None,
 ) -> tuple[Var, Var]:
-    """Gated recurrent units over a sequence, float[t n d]: every output, float[t n size], then the last h, float[n size].
+    """Apply a gated recurrent unit to a sequence, float[t n d]: all outputs, float[t n size], then the last h, float[n size].
 
-    The input may be ragged, as that of `lstm`. ``r, z = sigmoid(x W + b + h U)``;
-    ``n = tanh(x W + b + r (h U))``; ``h' = (1 - z) n + z h``, each with its third of the columns (Cho et al., 2014, the
-    reset gate after the product). h starts as `init`, else as zeros.
-    Parameters `<name>.w` [d, 3 size], `<name>.u` [size, 3 size] and `<name>.b` [3 size], which start as those of `lstm`; with
-    `recurrent_bias`, ``h U + v`` stands for ``h U``, as in PyTorch. All else is as in `lstm`.
-    Raises ShapeError where the input is no sequence of rows; ArgumentError.
+    ``r, z = sigmoid(x W + b + h U)``; ``n = tanh(x W + b + r (h U))``; ``h' = (1 - z) n + z h``, each with a third of the columns; the
+    reset gate is applied after the product (Cho et al., 2014). `init` is the initial h, by default zeros. Parameters are `<name>.w` [d, 3
+    size], `<name>.u` [size, 3 size] and `<name>.b` [3 size], initialized as in `lstm`; `recurrent_bias` replaces ``h U`` by ``h U + v``, as
+    in PyTorch. The input may be ragged, and the other arguments are as in `lstm`. Raises ShapeError if the input is not a sequence of
+    rows; ArgumentError.
 
         y, h = ol.layer.gru(steps, 16, lengths=lengths, bidirectional=True)
     """
@@ -121,10 +124,10 @@ def simple_rnn(
     recurrent_bias: bool | Given = False,
     name: str | None = None,
 ) -> tuple[Var, Var]:
-    """A recurrence without gates over a sequence, float[t n d]: every output, float[t n size], then the last h, float[n size].
+    """Apply a recurrence without gates to a sequence, float[t n d]: all outputs, float[t n size], then the last h, float[n size].
 
-    ``h' = act(x W + b + h U)``, where `act` is "tanh" or "relu" (Elman, 1990). Parameters `<name>.w` [d, size], `<name>.u` [size, size] and
-    `<name>.b` [size]; all else is as in `lstm`. Raises ShapeError where the input is no sequence of rows; ArgumentError.
+    ``h' = act(x W + b + h U)``, where `act` is "tanh" or "relu" (Elman, 1990). Parameters are `<name>.w` [d, size], `<name>.u` [size, size]
+    and `<name>.b` [size]; the other arguments are as in `lstm`. Raises ShapeError if the input is not a sequence of rows; ArgumentError.
 
         y, h = ol.layer.simple_rnn(vectors, 16, batch_first=True, layers=2, dropout=0.1)
     """
@@ -136,7 +139,7 @@ def simple_rnn(
 
 @dataclass(frozen=True)
 class _Layers:
-    """A stack of recurrences of one kind, as it was asked for."""
+    """The settings of a stack of recurrences of one kind."""
 
     kind: str
     size: int
@@ -151,7 +154,7 @@ class _Layers:
     projection: int | None = None
 
     def run(self, input: Var, init: Sequence[Var | None], lengths: Var | None) -> tuple[Var, list[Var]]:
-        """The outputs of the last layer, and the last states of all. Declares nothing where it raises."""
+        """Return the outputs of the last layer and the final states of all layers. Declares nothing if it raises."""
         kind = self.kind
         input = require_type(input, f"{kind}: input")
         size = require_count(f"{kind}: size", self.size)
@@ -165,7 +168,7 @@ class _Layers:
         for var in (state for state in init if state is not None):
             require_type(var, f"{kind}: init")
         if self.bidirectional and self.reverse:
-            raise ArgumentError(f"{kind}: bidirectional has both directions, so that reverse means nothing", location=here())
+            raise ArgumentError(f"{kind}: bidirectional runs in both directions, so reverse cannot be used", location=here())
         step = step_of(kind, self.act)
         program = input.block.program
         name = layer_name(program, self.name, kind)
@@ -174,7 +177,7 @@ class _Layers:
             require_unnamed(kind, self.options.weight, self.options.recurrent, self.options.bias, self.options.recurrent_bias)
         with undone_on_error(program):
             x = transpose(input, axes=(1, 0, 2)) if self.batch_first else input
-            here_yet = None if lengths is None else _steps_before(x, lengths)
+            is_within = None if lengths is None else _steps_before(x, lengths)
             last: list[list[Var]] = []
             for layer in range(layers):
                 base = name if layers == 1 else f"{name}.{layer}"
@@ -186,7 +189,7 @@ class _Layers:
                         kind, input, columns, size, self.options, f"{base}.reverse" if direction else base, self.projection
                     )
                     start = [_part(var, layers * directions, layer * directions + direction) for var in init]
-                    stacked, states = _pass_over(x, weights, step, start, sizes, self.reverse or bool(direction), here_yet)
+                    stacked, states = _pass_over(x, weights, step, start, sizes, self.reverse or bool(direction), is_within)
                     outputs.append(stacked)
                     last.append(states)
                 x = outputs[0] if directions == 1 else concat(outputs, axis=-1)
@@ -199,42 +202,42 @@ class _Layers:
     def _require_sequence(self, input: Var, ragged: bool, lengths: Var | None) -> None:
         if len(input.shape or ()) != (2 if ragged else 3):
             raise ShapeError(
-                f'{self.kind}: "{input.name}" is no sequence of rows',
+                f'{self.kind}: "{input.name}" is not a sequence of rows',
                 location=here(),
                 contract="float[t n d], the steps first, or ragged, float[t d]",
                 given=[input.describe()],
             )
         if ragged and (lengths is not None or self.batch_first):
             raise ArgumentError(
-                f"{self.kind}: a ragged input has its own lengths, and no batch in front", location=here(), given=[input.describe()]
+                f"{self.kind}: a ragged input has its own lengths and no batch dimension", location=here(), given=[input.describe()]
             )
         if lengths is None:
             return
         lengths = require_type(lengths, f"{self.kind}: lengths")
         rows = (input.shape or ())[0 if self.batch_first else 1]
         if lengths.dtype is not DType.INT64:
-            raise DTypeError(f"{self.kind}: lengths are int64, not {lengths.dtype}", location=here(), given=[lengths.describe()])
+            raise DTypeError(f"{self.kind}: lengths must be int64, not {lengths.dtype}", location=here(), given=[lengths.describe()])
         if lengths.shape != (rows,):
             raise ShapeError(
-                f"{self.kind}: lengths are one for each row, int64[{rows}], not {lengths.type_text}",
+                f"{self.kind}: lengths must be one per row, int64[{rows}], not {lengths.type_text}",
                 location=here(),
                 given=[input.describe(), lengths.describe()],
             )
 
 
 def _steps_before(x: Var, lengths: Var) -> Var:
-    """Whether each step comes before the end of its row: bool[t n 1]."""
+    """Return whether each step comes before the end of its row: bool[t n 1]."""
     steps = arange([x], stop=known_shape(x, "lengths")[:1])
     return less(unsqueeze(steps, 1, 2), unsqueeze(lengths, 1))
 
 
 def _part(init: Var | None, count: int, number: int) -> Var | None:
-    """The state with which one of `count` recurrences starts."""
+    """Return the initial state of one of `count` recurrences."""
     if init is None or count == 1:
         return init
     if init.shape is None or len(init.shape) != 3 or init.shape[0] != count:
         raise ShapeError(
-            f"init is a state for each of {count} recurrences, float[{count} n size], not {init.type_text}",
+            f"init must be a state for each of {count} recurrences, float[{count} n size], not {init.type_text}",
             location=here(),
             given=[init.describe()],
         )
@@ -242,9 +245,9 @@ def _part(init: Var | None, count: int, number: int) -> Var | None:
 
 
 def _pass_over(
-    input: Var, weights, step: Step, start: Sequence[Var | None], sizes: Sequence[int], reverse: bool, here_yet: Var | None
+    input: Var, weights, step: Step, start: Sequence[Var | None], sizes: Sequence[int], reverse: bool, is_within: Var | None
 ) -> tuple[Var, list[Var]]:
-    """One recurrence over all steps: its outputs, and its last states."""
+    """Run one recurrence over all steps; return its outputs and its last states."""
     rnn = Recurrence(reverse=reverse)
     with rnn.step():
         x = rnn.step_input(input)
@@ -252,10 +255,10 @@ def _pass_over(
         before = [rnn.previous_memory(memory) for memory in memories]
         after = step(weights, x, before)
         output = after[0]
-        if here_yet is not None:
-            holds = rnn.step_input(here_yet)
-            after = tuple(where(holds, new, old) for new, old in zip(after, before, strict=True))
-            output = where(holds, output, constant_like(0.0, output))
+        if is_within is not None:
+            active = rnn.step_input(is_within)
+            after = tuple(where(active, new, old) for new, old in zip(after, before, strict=True))
+            output = where(active, output, constant_like(0.0, output))
         for memory, state in zip(memories, after, strict=True):
             rnn.update_memory(memory, state)
         rnn.output(output)

@@ -1,4 +1,4 @@
-"""One step of a recurrence: cells to write loops with, and what the recurrent layers are written with."""
+"""Recurrent cells: one step, for custom loops; the recurrent layers are built from them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ __all__ = ["GATES", "STEPS", "CellOptions", "Weights", "declare_weights", "gru_c
 
 @dataclass(frozen=True)
 class CellOptions:
-    """How the parameters of a cell are made."""
+    """The options of the parameters of a cell."""
 
     rule: Rule | None = None
     weight: Given | None = None
@@ -33,7 +33,7 @@ class CellOptions:
 
 @dataclass(frozen=True)
 class Weights:
-    """The parameters that all gates of a cell share."""
+    """The parameters of a cell, shared by its gates."""
 
     w: Var
     u: Var
@@ -51,7 +51,7 @@ class Weights:
 def declare_weights(
     kind: str, input: Var, columns: int, size: int, options: CellOptions, name: str, projection: int | None = None
 ) -> Weights:
-    """The parameters of a cell `kind` that reads so many columns, and, with a projection, has so many to give.
+    """Declare the parameters of a cell `kind` with `columns` input columns and, if given, `projection` output columns.
 
     Raises as `new_parameter`.
     """
@@ -68,7 +68,7 @@ def declare_weights(
 
 
 Step = Callable[[Weights, Var, Sequence[Var]], tuple[Var, ...]]
-"""The states after a step, of which the first is the output, from an input and the states before it."""
+"""A function from an input and the previous states to the next states; the first of them is the output."""
 
 
 def _lstm(weights: Weights, x: Var, before: Sequence[Var]) -> tuple[Var, ...]:
@@ -96,16 +96,16 @@ def _relu_rnn(weights: Weights, x: Var, before: Sequence[Var]) -> tuple[Var, ...
 
 
 GATES = {"lstm": 4, "gru": 3, "simple_rnn": 1, "lstm_cell": 4, "gru_cell": 3, "rnn_cell": 1}
-"""How many columns of its matrices a cell has for each of its state."""
+"""The number of columns in a cell's matrices for each column of its state."""
 STEPS: dict[str, Step] = {"lstm": _lstm, "gru": _gru, "simple_rnn": _rnn}
 
 
 def step_of(kind: str, act: str) -> Step:
-    """The step of a layer; of a simple one, with its activation. Raises ArgumentError."""
+    """Return the step function of a layer, with its activation for a simple RNN. Raises ArgumentError."""
     if kind == "lstm" or kind == "gru":
         return STEPS[kind]
     if act not in ("tanh", "relu"):
-        raise ArgumentError(f"{kind}: act is 'tanh' or 'relu', not {act!r:.60}", location=here())
+        raise ArgumentError(f"{kind}: act must be 'tanh' or 'relu', not {act!r:.60}", location=here())
     return _rnn if act == "tanh" else _relu_rnn
 
 
@@ -120,9 +120,9 @@ def lstm_cell(
     recurrent_bias: bool | Given = False,
     name: str | None = None,
 ) -> tuple[Var, Var]:
-    """A step of `lstm`: float[n d], h: float[n size], c: float[n size] -> the next h and c. Parameters and equations are those of `lstm`.
+    """Apply one step of `lstm`: float[n d], h: float[n size], c: float[n size] -> the next h and c.
 
-    Raises ShapeError where the rows or the sizes differ.
+    Parameters and equations are as in `lstm`. Raises ShapeError if the numbers of rows or the sizes differ.
 
         h, c = ol.layer.lstm_cell(rows, rows, rows)
     """
@@ -140,9 +140,11 @@ def gru_cell(
     recurrent_bias: bool | Given = False,
     name: str | None = None,
 ) -> Var:
-    """A step of `gru`: float[n d], h: float[n size] -> the next h. Parameters and equations are those of `gru`. Raises ShapeError.
+    """Apply one step of `gru`: float[n d], h: float[n size] -> the next h. Parameters and equations are as in `gru`.
 
-    h = ol.layer.gru_cell(rows, rows)
+    Raises ShapeError if the numbers of rows differ.
+
+        h = ol.layer.gru_cell(rows, rows)
     """
     return _cell("gru_cell", _gru, input, (hidden,), CellOptions(None, weight, recurrent, bias, recurrent_bias), name)[0]
 
@@ -158,7 +160,7 @@ def rnn_cell(
     recurrent_bias: bool | Given = False,
     name: str | None = None,
 ) -> Var:
-    """A step of `simple_rnn`: float[n d], h: float[n size] -> the next h, ``act(x W + b + h U)``. Raises ShapeError, ArgumentError.
+    """Apply one step of `simple_rnn`: float[n d], h: float[n size] -> the next h, ``act(x W + b + h U)``. Raises ShapeError, ArgumentError.
 
     h = ol.layer.rnn_cell(rows, rows, act="relu")
     """
@@ -174,7 +176,7 @@ def _cell(kind: str, step: Step, input: Var, states: Sequence[Var], options: Cel
     rows = (input.shape or ())[:-1]
     if any(state.shape != (*rows, size) for state in states):
         raise ShapeError(
-            f"{kind}: each state has a row for each row of the input",
+            f"{kind}: each state must have a row for each row of the input",
             location=here(),
             contract="input: float[n d], states: float[n size]",
             given=[var.describe() for var in (input, *states)],

@@ -1,4 +1,4 @@
-"""Biases of scores that are trained, for each range of distances and each head."""
+"""Trained relative position bias: a bias for each head and bucket of distances."""
 
 from oarlock.errors import ShapeError
 from oarlock.ir.location import here
@@ -29,11 +29,12 @@ def relative_position_bias(
     weight: Given | None = None,
     name: str | None = None,
 ) -> Var:
-    """A bias for each pair of query and key by how far apart they are: float[*b t d], float[*b s e] -> float[*b heads t s].
+    """Return a trained bias for each query and key that depends on their distance: float[*b t d], float[*b s e] -> float[*b heads t s].
 
-    Distances share `ol.op.relative_buckets`; without a key it is the query, and without `both_sides` nothing is told of keys ahead.
-    Parameter `<name>.w` [buckets, heads], normal of deviation 0.02 unless `weight` says otherwise (Raffel et al., 2020). Attention takes
-    it as its float mask; layers of one name share it. Raises ShapeError or ArgumentError.
+    Distances are grouped by `ol.op.relative_buckets`, up to `farthest`. `key` defaults to `query`; with ``both_sides=False``, keys after
+    the query count as distance 0. The parameter is `<name>.w` [buckets, heads], normal with deviation 0.02; `weight` accepts
+    `ParameterOptions` (Raffel et al., 2020). Pass the result to attention as its float mask; layers of the same name share it. Raises
+    ShapeError or ArgumentError.
 
         bias = ol.layer.relative_position_bias(vectors, heads=2)
         y = ol.layer.multi_head_attention(vectors, heads=2, mask=bias)
@@ -43,7 +44,7 @@ def relative_position_bias(
     buckets = require_count("relative_position_bias: buckets", buckets)
     if len(query.shape or ()) < 2:
         raise ShapeError(
-            f"relative_position_bias: query is float[*b t d], not {query.type_text}", location=here(), given=[query.describe()]
+            f"relative_position_bias: query must be float[*b t d], not {query.type_text}", location=here(), given=[query.describe()]
         )
     program = query.block.program
     name = layer_name(program, name, "relative_position_bias")

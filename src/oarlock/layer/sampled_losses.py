@@ -1,4 +1,4 @@
-"""Costs of classifiers of very many classes, with the weights of the classes: the gradients of one step touch few of them."""
+"""Losses for very many classes, including the class weights; the gradient of a step is sparse in the classes."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ from oarlock.registry.range_check import require_count
 __all__ = ["hierarchical_softmax", "nce", "sampled_softmax"]
 
 How = tuple[Rule | None, Given | None, Given | None]
-"""How weights start, and the options of weights and biases."""
+"""The initializer of weights, and the options of weights and biases."""
 
 _SAMPLES = {"log_uniform": losses.log_uniform_samples, "uniform": losses.uniform_samples}
 
@@ -33,11 +33,11 @@ def nce(
     bias: Given | None = None,
     name: str | None = None,
 ) -> Var:
-    """The `ol.op.nce_loss` of each row against classes that are sampled anew in each run: float[n d], int64[n] -> float[n].
+    """Return `ol.op.nce_loss` of each row against classes sampled in each run: float[n d], int64[n] -> float[n].
 
-    Parameters `<name>.w` [classes, d], Xavier-uniform unless `initializer` says otherwise, and `<name>.b` [classes], zeros: logits of all
-    classes are ``x @ w.T + b``; `weight` and `bias` take `ParameterOptions`. With the sampler "log_uniform" classes are numbered by how
-    frequent they are. `<name>.samples` are the sampled ones. Raises ShapeError or ArgumentError.
+    Parameters are `<name>.w` [classes, d], Xavier-uniform by default (see `initializer`), and `<name>.b` [classes], 0: the logits of all
+    classes are ``x @ w.T + b``. `weight` and `bias` accept `ParameterOptions`. The sampler "log_uniform" requires classes numbered by
+    decreasing frequency. `<name>.samples` is the variable of sampled classes. Raises ShapeError or ArgumentError.
 
         y = ol.layer.nce(rows, label, 100, samples=20)
     """
@@ -56,9 +56,11 @@ def sampled_softmax(
     bias: Given | None = None,
     name: str | None = None,
 ) -> Var:
-    """The `ol.op.sampled_softmax_loss` of each row, with what `nce` takes, declares and raises: float[n d], int64[n] -> float[n].
+    """Return `ol.op.sampled_softmax_loss` of each row: float[n d], int64[n] -> float[n].
 
-    y = ol.layer.sampled_softmax(rows, label, 100, samples=20)
+    Arguments, parameters and errors are as in `nce`.
+
+        y = ol.layer.sampled_softmax(rows, label, 100, samples=20)
     """
     return _sampled(
         "sampled_softmax", input, label, classes, samples, sampler, (initializer, weight, bias), name, losses.sampled_softmax_loss
@@ -75,9 +77,9 @@ def hierarchical_softmax(
     bias: Given | None = None,
     name: str | None = None,
 ) -> Var:
-    """The `ol.op.hierarchical_softmax_loss` of each row, by a tree of all classes: float[n d], int64[n] -> float[n].
+    """Return `ol.op.hierarchical_softmax_loss` of each row, with a binary tree of all classes: float[n d], int64[n] -> float[n].
 
-    Parameters `<name>.w` [classes - 1, d], Xavier-uniform unless `initializer` says otherwise, and `<name>.b` [classes - 1], zeros, for the
+    Parameters are `<name>.w` [classes - 1, d], Xavier-uniform by default (see `initializer`), and `<name>.b` [classes - 1], 0, for the
     inner nodes. Raises ShapeError or ArgumentError.
 
         y = ol.layer.hierarchical_softmax(rows, label, 100)
@@ -93,7 +95,7 @@ def _sampled(kind: str, input: Var, label: Var, classes: int, samples: int, samp
     require_count(f"{kind}: classes", classes)
 
     def write(x: Var, w: Var, b: Var, label: Var) -> Var:
-        drawn = _SAMPLES.get(sampler, losses.uniform_samples)(samples, classes)  # the loss refuses other names
+        drawn = _SAMPLES.get(sampler, losses.uniform_samples)(samples, classes)  # the loss raises for other names
         cost = loss(x, w, b, label, drawn, sampler=sampler)
         called = f"{w.name.removesuffix('.w')}.samples"
         program = drawn.block.program
@@ -106,11 +108,11 @@ def _sampled(kind: str, input: Var, label: Var, classes: int, samples: int, samp
 def _with_weights(
     kind: str, input: Var, label: Var, rows: int, how: How, name: str | None, write: Callable[[Var, Var, Var, Var], Var]
 ) -> Var:
-    """Declare the weights and biases of some classes or nodes, and write a loss of them. Raises ShapeError."""
+    """Declare the weights and biases of `rows` classes or nodes, and write their loss. Raises ShapeError."""
     input, label = require_type(input, f"{kind}: input"), require_type(label, f"{kind}: label")
     width = require_number(input.shape, -1, kind, input)
     if len(input.shape or ()) != 2:
-        raise ShapeError(f"{kind}: input is float[n d], not {input.type_text}", location=here(), given=[input.describe()])
+        raise ShapeError(f"{kind}: input must be float[n d], not {input.type_text}", location=here(), given=[input.describe()])
     program = input.block.program
     with undone_on_error(program):
         name = layer_name(program, name, kind)

@@ -1,4 +1,4 @@
-"""Convolution of each channel by itself, and of all channels place by place."""
+"""Depthwise and separable convolution."""
 
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
@@ -28,7 +28,7 @@ def depthwise_conv1d(
     weight: Given | None = None,
     name: str | None = None,
 ) -> Var:
-    """`depthwise_conv2d` along one axis: float[n c w] -> float[n c*multiplier ow].
+    """Apply a depthwise convolution to signals, as `depthwise_conv2d`: float[n c w] -> float[n c*multiplier ow].
 
     y = ol.layer.depthwise_conv1d(signal, 3, multiplier=2)
     """
@@ -49,9 +49,9 @@ def depthwise_conv2d(
     weight: Given | None = None,
     name: str | None = None,
 ) -> Var:
-    """Each channel by `multiplier` filters of its own: float[n c h w] -> float[n c*multiplier oh ow], a `conv2d` in c groups.
+    """Apply `multiplier` filters to each channel separately, a `conv2d` in c groups: float[n c h w] -> float[n c*multiplier oh ow].
 
-    Parameters `<name>.w` [c multiplier, 1, kh, kw] and `<name>.b` [c multiplier]; all else is as in `conv2d`.
+    Parameters are `<name>.w` [c multiplier, 1, kh, kw] and `<name>.b` [c multiplier]; the other arguments are as in `conv2d`.
 
         y = ol.layer.depthwise_conv2d(image, 3, padding="same")
     """
@@ -74,7 +74,7 @@ def separable_conv1d(
     pointwise: Given | None = None,
     name: str | None = None,
 ) -> Var:
-    """`separable_conv2d` along one axis: float[n c w] -> float[n filters ow].
+    """Apply a separable convolution to signals, as `separable_conv2d`: float[n c w] -> float[n filters ow].
 
     y = ol.layer.separable_conv1d(signal, 8, 3)
     """
@@ -97,10 +97,11 @@ def separable_conv2d(
     pointwise: Given | None = None,
     name: str | None = None,
 ) -> Var:
-    """A `depthwise_conv2d` without a bias, then `filters` sums of channels at each place: float[n c h w] -> float[n filters oh ow].
+    """Apply a depthwise convolution, then a 1 x 1 convolution: float[n c h w] -> float[n filters oh ow].
 
-    Parameters `<name>.depthwise.w` [c multiplier, 1, kh, kw], `<name>.pointwise.w` [filters, c multiplier, 1, 1] and
-    `<name>.pointwise.b` [filters], which `depthwise`, `pointwise` and `bias` give options (Chollet, 2017). Raises as `conv2d`.
+    Parameters are `<name>.depthwise.w` [c multiplier, 1, kh, kw], `<name>.pointwise.w` [filters, c multiplier, 1, 1] and
+    `<name>.pointwise.b` [filters], with options `depthwise`, `pointwise` and `bias` (Chollet, 2017). The depthwise convolution has no bias.
+    Raises as `conv2d`.
 
         y = ol.layer.separable_conv2d(image, 16, 3, padding="same", act="relu")
     """

@@ -1,4 +1,4 @@
-"""Losses of sequences of any lengths, ragged or padded, and the best labels of one: CTC, and linear-chain conditional random fields."""
+"""Losses of ragged or padded sequences: CTC, and linear-chain conditional random fields with decoding."""
 
 from typing import NamedTuple
 
@@ -32,7 +32,7 @@ __all__ = ["crf", "crf_decode", "ctc_loss"]
 
 
 class _Elements(NamedTuple):
-    """Sequences as their elements one after another, [t ...d], and the splits that cut them, [n+1]; where padded rows have them, [t]."""
+    """Sequences: their concatenated elements, [t ...d], row splits, [n+1], and for padded rows the positions of the elements, [t]."""
 
     values: Var
     splits: Var
@@ -49,12 +49,12 @@ def ctc_loss(
     zero_infinity: bool = False,
     reduction: str = "mean",
 ) -> Var:
-    """How unlikely sequences of labels are, over all alignments with longer sequences of predictions (Graves et al., 2006).
+    """Return the connectionist temporal classification loss, summed over all alignments (Graves et al., 2006).
 
-    `log_p`, logarithms of probabilities of k classes such as `log_softmax` gives, is ragged, float[t k], or padded, float[n w k], with its
-    `lengths`, int64[n], all w where that is None; `label` is ragged, int64[l], or padded, int64[n s], with its `label_lengths`. Where
-    no alignment fits, the loss is infinite, or 0 with `zero_infinity`; its gradient is 0. A mean is of the losses by their
-    numbers of labels, as PyTorch has it. Raises ShapeError, ArgumentError, and what `ol.op.ctc_loss` raises.
+    `log_p`, the log-probabilities of k classes from `log_softmax`, is ragged, float[t k], or padded, float[n w k], with `lengths`,
+    int64[n], by default all w. `label` is ragged, int64[l], or padded, int64[n s], with `label_lengths`. If no alignment fits, the loss is
+    infinite, or 0 with `zero_infinity`, and its gradient is 0. The reduction "mean" first divides each loss by its number of labels, as in
+    PyTorch. Raises ShapeError, ArgumentError, and the errors of `ol.op.ctc_loss`.
 
         cost = ol.layer.ctc_loss(ol.layer.log_softmax(memory), ids)
     """
@@ -79,13 +79,13 @@ def crf(
     weight: Given | None = None,
     name: str | None = None,
 ) -> Var:
-    """The negative log likelihood of each sequence of labels under a linear-chain conditional random field: float[n].
+    """Return the negative log-likelihood of each label sequence under a linear-chain conditional random field: float[n].
 
-    `emissions`, a score of each label for each element, are ragged, float[t k], beside labels int64[t] of the same cut, such as
-    `ol.layer.data(..., batch="words.t")`, or padded, float[n w k] beside int64[n w], with their `lengths`, int64[n], all w where
-    that is None (Lafferty, McCallum and Pereira, 2001). Parameters `<name>.transitions` [k, k], from a label to the next,
-    `<name>.start` [k] and `<name>.end` [k], uniform within ±0.1 unless `initializer` says otherwise; `weight` takes `ParameterOptions` for
-    all; `crf_decode` of the same name takes them too. Raises ShapeError or ArgumentError.
+    `emissions`, the score of each label at each element, are ragged, float[t k], with labels int64[t] of the same row splits, such as
+    `ol.layer.data(..., batch="words.t")`; or padded, float[n w k], with labels int64[n w] and `lengths`, int64[n], by default all w
+    (Lafferty, McCallum and Pereira, 2001). Parameters are `<name>.transitions` [k, k], from a label to the next, `<name>.start` [k] and
+    `<name>.end` [k], uniform within ±0.1 by default (see `initializer`); `weight` accepts `ParameterOptions` for all. A `crf_decode` of the
+    same name shares them. Raises ShapeError or ArgumentError.
 
         y = ol.layer.crf(vectors, ids)
     """
@@ -110,9 +110,9 @@ def crf_decode(
     weight: Given | None = None,
     name: str | None = None,
 ) -> tuple[Var, Var]:
-    """The best labels of each sequence by the parameters of the `crf` of that name, and their score, float[n] (Viterbi, 1967).
+    """Return the most likely labels of each sequence, and their score, float[n], under the `crf` of the same name (Viterbi, 1967).
 
-    Ragged emissions, float[t k], give labels int64[t]; padded ones, float[n w k], int64[n w], with 0 behind each sequence.
+    Ragged emissions, float[t k], yield labels int64[t]; padded ones, float[n w k], yield int64[n w], with 0 after the end of each sequence.
 
         best, score = ol.layer.crf_decode(vectors)
     """
@@ -139,32 +139,34 @@ def _weights(emissions: Var, rule: Rule | None, given: Given | None, name: str, 
     return transitions, start, end
 
 
-def _whole(lengths: Var, what: str) -> Var:
-    """Lengths as int64. Raises DTypeError for what are no integers."""
+def _as_int64(lengths: Var, what: str) -> Var:
+    """Return lengths as int64. Raises DTypeError if they are not integers."""
     lengths = require_type(lengths, f"{what}: lengths")
     if not lengths.dtype.is_integer:
-        raise DTypeError(f"{what}: lengths are integers, not {lengths.dtype}", location=here(), given=[lengths.describe()])
+        raise DTypeError(f"{what}: lengths must be integers, not {lengths.dtype}", location=here(), given=[lengths.describe()])
     return lengths if lengths.dtype is DType.INT64 else cast(lengths, dtype=DType.INT64)
 
 
 def _elements(x: Var, lengths: Var | None, rank: int, what: str) -> _Elements:
-    """The sequences of ``x``, ragged of that rank or padded of one more. Raises ShapeError; ArgumentError for ragged ones with lengths."""
+    """Return the sequences of ``x``, ragged of that rank or padded of one more. Raises ShapeError; ArgumentError for lengths of a ragged
+    ``x``.
+    """
     shape = x.shape or ()
     splits = block_for([x], what).splits_of(shape[0]) if shape else None
     if splits is not None:
         if lengths is not None:
-            raise ArgumentError(f"{what} is ragged, and has its lengths", location=here(), given=[x.describe(), lengths.describe()])
+            raise ArgumentError(f"{what} is ragged and already has lengths", location=here(), given=[x.describe(), lengths.describe()])
         if len(shape) == rank:
             return _Elements(x, splits, None)
     elif len(shape) == rank + 1:
-        counts = broadcast_to(size(x, axis=1), [x], shape=shape[:1]) if lengths is None else _whole(lengths, what)
+        counts = broadcast_to(size(x, axis=1), [x], shape=shape[:1]) if lengths is None else _as_int64(lengths, what)
         inside = less(arange([x], stop=shape[1:2]), unsqueeze(counts, 1))
         places = nonzero(reshape(inside, shape=(-1,)))
         values = gather(reshape(x, shape=(-1, *shape[2:])), places)
         return _Elements(values, pad(cumsum(counts, axis=0), before=(1,), after=(0,)), places)
     raise ShapeError(
-        f'{what}: "{x.name}" is no sequences',
+        f'{what}: "{x.name}" is not a batch of sequences',
         location=here(),
-        contract=f"ragged of {rank} dimension{'s' if rank > 1 else ''}, the first cut by row splits, or padded rows of {rank + 1}",
+        contract=f"ragged of {rank} dimension{'s' if rank > 1 else ''}, the first with row splits, or padded of {rank + 1}",
         given=[x.describe()],
     )

@@ -1,4 +1,4 @@
-"""Layers on the sequences of a ragged value. Its row splits are found by the symbol of its first dimension."""
+"""Layers on the sequences of a ragged value; its row splits are found by the symbol of its first dimension."""
 
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
@@ -28,19 +28,19 @@ _POOLS = {
 
 
 def sequence_pool(x: Var, pool: str, *, name: str | None = None) -> Var:
-    """One element of each sequence of a ragged `x`, float[t ...d] -> float[n ...d]: its "sum", "mean", "max", "first" or "last".
+    """Reduce each sequence of a ragged `x` to its "sum", "mean", "max", "first" or "last" element: float[t ...d] -> float[n ...d].
 
-    Of an empty sequence it is 0, and so is the gradient. Rows of rows become rows. Raises ArgumentError.
+    An empty sequence yields 0, with zero gradient. With nested sequences, the inner level is pooled. Raises ArgumentError.
 
         y = ol.layer.sequence_pool(words, "mean")
     """
     if pool not in _POOLS:
-        raise ArgumentError(f"sequence_pool: {pool!r:.60} is none of {', '.join(_POOLS)}", location=here())
+        raise ArgumentError(f"sequence_pool: pool must be one of {', '.join(_POOLS)}, not {pool!r:.60}", location=here())
     return _POOLS[pool](x, splits_of(x, "sequence_pool: x"), name=name)
 
 
 def sequence_lengths(x: Var, *, name: str | None = None) -> Var:
-    """How many elements each sequence of a ragged `x` has: int64[n]. Raises ArgumentError.
+    """Return the number of elements of each sequence of a ragged `x`: int64[n]. Raises ArgumentError.
 
     y = ol.layer.sequence_lengths(words)
     """
@@ -48,7 +48,7 @@ def sequence_lengths(x: Var, *, name: str | None = None) -> Var:
 
 
 def sequence_expand(x: Var, like: Var, *, name: str | None = None) -> Var:
-    """Row i of `x`, T[n ...d], for every element of sequence i of the ragged `like`: T[t ...d]. Raises ArgumentError or ShapeError.
+    """Repeat row i of `x`, T[n ...d], for every element of sequence i of the ragged `like`: T[t ...d]. Raises ArgumentError or ShapeError.
 
     y = ol.layer.sequence_expand(rows, words)
     """
@@ -57,7 +57,7 @@ def sequence_expand(x: Var, like: Var, *, name: str | None = None) -> Var:
 
 
 def sequence_softmax(x: Var, *, name: str | None = None) -> Var:
-    """The softmax over each sequence of a ragged `x`, of the same shape. Raises ArgumentError.
+    """Apply softmax over each sequence of a ragged `x`; the shape is unchanged. Raises ArgumentError.
 
     y = ol.layer.sequence_softmax(ol.layer.fc(words, 1))
     """
@@ -65,9 +65,9 @@ def sequence_softmax(x: Var, *, name: str | None = None) -> Var:
 
 
 def sequence_concat(*xs: Var, name: str | None = None) -> Var:
-    """Ragged values joined row by row: sequence i is sequence i of each of `xs`, one after another. It is ragged too.
+    """Concatenate ragged values row by row: sequence i of the ragged result is sequence i of each of `xs` in order.
 
-    Raises ArgumentError, or ShapeError where they have different numbers of sequences.
+    Raises ArgumentError, or ShapeError if their numbers of sequences differ.
 
         y = ol.layer.sequence_concat(words, words)
     """
@@ -79,7 +79,7 @@ def sequence_concat(*xs: Var, name: str | None = None) -> Var:
 
 
 def sequence_pad(x: Var, *, fill: float = 0.0, name: str | None = None) -> Var:
-    """The sequences of a ragged `x` as rows of one length, T[t ...d] -> T[n longest ...d], filled up. Raises ArgumentError.
+    """Pad the sequences of a ragged `x` with `fill` to the length of the longest: T[t ...d] -> T[n longest ...d]. Raises ArgumentError.
 
     y = ol.layer.sequence_pad(words)
     """
@@ -87,7 +87,7 @@ def sequence_pad(x: Var, *, fill: float = 0.0, name: str | None = None) -> Var:
 
 
 def sequence_unpad(padded: Var, like: Var, *, name: str | None = None) -> Var:
-    """Padded rows cut to the lengths of the ragged `like`: T[n longest ...d] -> T[t ...d], ragged too. Raises ArgumentError.
+    """Remove padding, with the lengths of the ragged `like`: T[n longest ...d] -> T[t ...d], ragged. Raises ArgumentError.
 
     y = ol.layer.sequence_unpad(ol.op.tanh(ol.layer.sequence_pad(words)), words)
     """
@@ -96,15 +96,15 @@ def sequence_unpad(padded: Var, like: Var, *, name: str | None = None) -> Var:
 
 
 def splits_of(x: Var, what: str) -> Var:
-    """The row splits by which the first dimension of `x` is cut. Raises ArgumentError where it is not."""
+    """Return the row splits of the first dimension of `x`. Raises ArgumentError if it has none."""
     x = require_type(x, what)
     splits = block_for([x], what.partition(":")[0]).splits_of(x.shape[0]) if x.shape else None
     if splits is None:
         raise ArgumentError(
-            f'{what} is not ragged: nothing says where the sequences of "{x.name}" end',
+            f'{what} is not ragged: the sequences of "{x.name}" have no row splits',
             location=here(),
-            contract="row splits partition the size that a ragged value's shape begins with",
+            contract="row splits partition the first dimension of a ragged value",
             given=[x.describe()],
-            hint='ol.layer.data("words", [], dtype="int64", ragged=1) declares an input with row splits, words: int64[words.t]',
+            hint='declare a ragged input: ol.layer.data("words", [], dtype="int64", ragged=1) is int64[words.t] with row splits',
         )
     return splits

@@ -1,4 +1,4 @@
-"""Activations that have parameters: slopes, gates, and the largest of several products."""
+"""Activations with parameters: PReLU, maxout and highway layers."""
 
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var
@@ -20,9 +20,10 @@ __all__ = ["highway", "maxout", "prelu"]
 
 
 def prelu(x: Var, *, shared: bool = True, slope: Given | None = None, name: str | None = None) -> Var:
-    """``x`` above 0, else ``slope * x``, with a slope that is trained: float[...s] (He et al., 2015).
+    """Return ``x`` if positive, else ``slope * x``, with a trained slope: float[...s] (He et al., 2015).
 
-    Parameter `<name>.slope` [1], or, unless it is `shared`, [c] for the c channels of axis 1; it begins as 0.25. Raises ShapeError.
+    The parameter is `<name>.slope` [1], or, with ``shared=False``, [c] for the c channels of axis 1; it is initialized to 0.25. Raises
+    ShapeError.
 
         y = ol.layer.prelu(image, shared=False)
     """
@@ -38,9 +39,9 @@ def prelu(x: Var, *, shared: bool = True, slope: Given | None = None, name: str 
 def maxout(
     input: Var, size: int, *, pieces: int = 2, bias: bool | Given = True, weight: Given | None = None, name: str | None = None
 ) -> Var:
-    """The largest of `pieces` products for each output: float[*b k] -> float[*b size] (Goodfellow et al., 2013).
+    """Return the maximum of `pieces` linear functions for each output: float[*b k] -> float[*b size] (Goodfellow et al., 2013).
 
-    Parameters `<name>.w` [k, size*pieces], whose columns stand piece by piece for each output, and `<name>.b` [size*pieces]. Raises as
+    Parameters are `<name>.w` [k, size*pieces], with the pieces of an output in adjacent columns, and `<name>.b` [size*pieces]. Raises as
     `fc`.
 
         y = ol.layer.maxout(rows, 5, pieces=3)
@@ -64,11 +65,11 @@ def highway(
     gate_weight: Given | None = None,
     name: str | None = None,
 ) -> Var:
-    """A layer, or what it is given, or something between, as a gate says: float[*b k] -> float[*b k].
+    """Interpolate between a fully connected layer and its input with a trained gate: float[*b k] -> float[*b k].
 
-    ``t act(x w + b) + (1 - t) x``, where ``t = sigmoid(x v + c)`` (Srivastava, Greff and Schmidhuber, 2015). Parameters `<name>.w` and
-    `<name>.b`, `<name>.gate.w` [k, k] and `<name>.gate.b` [k], which begins as -1, so that most comes through at first. Raises ShapeError,
-    ArgumentError.
+    ``t act(x w + b) + (1 - t) x``, where ``t = sigmoid(x v + c)`` (Srivastava, Greff and Schmidhuber, 2015). Parameters are `<name>.w` and
+    `<name>.b`, `<name>.gate.w` [k, k] and `<name>.gate.b` [k]; the last is initialized to -1, so that most of the input passes at first.
+    Raises ShapeError, ArgumentError.
 
         y = ol.layer.highway(rows)
     """

@@ -1,4 +1,4 @@
-"""Transformer blocks and stacks of them: encoders, which read a sequence, and decoders, which read another one besides."""
+"""Transformer encoder and decoder layers, and stacks of them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -41,18 +41,17 @@ def transformer_encoder_layer(
     shard: bool = False,
     name: str | None = None,
 ) -> Var:
-    """Attention of a sequence to itself, then two layers at each step, each added to what it reads and normalized: float[*b t d] -> the
-    same.
+    """Apply a transformer encoder layer: self-attention, then two fully connected layers: float[*b t d] -> float[*b t d].
 
-    ``x = norm1(x + attention(x)); x = norm2(x + linear2(act(linear1(x))))``, or, with `norm_first`, ``x = x + attention(norm1(x))`` and so
-    on (Vaswani et al., 2017; Xiong et al., 2020). The first of the two layers has `feedforward` columns, 4 d unless it is given. `heads`,
-    `kv_heads`, `mask`, `key_mask`, `causal` and `rotary` are those of `multi_head_attention`. In training, elements of what is added, of
-    the layers in between, and weights of the attention are dropped with probability `dropout`; `attention_dropout` is for these weights
-    alone: where it is 0, they are never held all at once, which is faster for long sequences. With `shard`, workers divide the heads, and
-    the columns between the two layers, as `ol.passes.tensor_parallel` says: they exchange two sums forward and two back.
+    ``x = norm1(x + attention(x)); x = norm2(x + linear2(act(linear1(x))))``; with `norm_first`, normalization precedes each part: ``x = x +
+    attention(norm1(x))`` (Vaswani et al., 2017; Xiong et al., 2020). `feedforward` is the number of columns of `linear1`, by default 4 d.
+    `heads`, `kv_heads`, `mask`, `key_mask`, `causal` and `rotary` are arguments of `multi_head_attention`. In training, `dropout` applies
+    to the output of each part, between the two fully connected layers, and to attention weights. `attention_dropout` overrides it for
+    attention weights; 0 avoids storing them, which is faster for long sequences. With `shard`, workers divide the heads and the columns of
+    `linear1`, see `ol.passes.tensor_parallel`; each pass exchanges two sums forward and two backward.
 
-    Parameters `<name>.attention.query.w` ..., `<name>.linear1.w` [d, feedforward], `<name>.linear2.w`, `<name>.norm1.scale`,
-    `<name>.norm2.scale` and, with `bias`, theirs. Raises what `multi_head_attention` does.
+    Parameters are `<name>.attention.query.w` ..., `<name>.linear1.w` [d, feedforward], `<name>.linear2.w`, `<name>.norm1.scale`,
+    `<name>.norm2.scale` and, with `bias`, their biases. Raises as `multi_head_attention`.
 
         y = ol.layer.transformer_encoder_layer(vectors, heads=2, feedforward=32)
     """
@@ -83,13 +82,14 @@ def transformer_decoder_layer(
     shard: bool = False,
     name: str | None = None,
 ) -> Var:
-    """Attention of a sequence to itself, then to `memory`, then two layers at each step: float[*b t d], float[*b s e] -> float[*b t d].
+    """Apply a transformer decoder layer: self-attention, attention to `memory`, then two fully connected layers.
 
-    Each is added and normalized as in `transformer_encoder_layer`, which says the rest. No step sees one after it unless `causal` is False.
-    `memory_mask` and `memory_key_mask` are for the attention to the memory, what an encoder gives.
+    float[*b t d], float[*b s e] -> float[*b t d]. Each part is added and normalized as in `transformer_encoder_layer`, which documents the
+    shared arguments. Self-attention is causal by default. `memory`, usually the output of an encoder, is masked by `memory_mask` and
+    `memory_key_mask`.
 
-    Parameters `<name>.attention.query.w` ..., `<name>.cross_attention.query.w` ..., `<name>.linear1.w`, `<name>.linear2.w`,
-    `<name>.norm1.scale` to `<name>.norm3.scale`, and their biases. Raises what `multi_head_attention` does.
+    Parameters are `<name>.attention.query.w` ..., `<name>.cross_attention.query.w` ..., `<name>.linear1.w`, `<name>.linear2.w`,
+    `<name>.norm1.scale` to `<name>.norm3.scale`, and their biases. Raises as `multi_head_attention`.
 
         y = ol.layer.transformer_decoder_layer(vectors, memory, heads=2)
     """
@@ -120,11 +120,11 @@ def transformer_encoder(
     shard: bool = False,
     name: str | None = None,
 ) -> Var:
-    """So many of `transformer_encoder_layer`, one after another: float[*b t d] -> float[*b t d]; with `final_norm`, a `layer_norm` at the
-    end.
+    """Apply a stack of `layers` transformer encoder layers: float[*b t d] -> float[*b t d].
 
-    Parameters `<name>.0.attention.query.w` ..., and `<name>.norm.scale`. With `causal` and `norm_first` it is the body of a language model.
-    Raises what `multi_head_attention` does.
+    Takes the arguments of `transformer_encoder_layer`; `final_norm` adds a `layer_norm` at the end. With `causal` and `norm_first` it
+    is the body of a language model. Parameters are `<name>.0.attention.query.w` ..., and `<name>.norm.scale`. Raises as
+    `multi_head_attention`.
 
         y = ol.layer.transformer_encoder(vectors, layers=2, heads=2, causal=True, norm_first=True, final_norm=True)
     """
@@ -161,10 +161,10 @@ def transformer_decoder(
     shard: bool = False,
     name: str | None = None,
 ) -> Var:
-    """So many of `transformer_decoder_layer`, one after another: float[*b t d], float[*b s e] -> float[*b t d].
+    """Apply a stack of `layers` transformer decoder layers: float[*b t d], float[*b s e] -> float[*b t d].
 
-    With `final_norm`, a `layer_norm` stands at the end. Parameters `<name>.0.attention.query.w` ..., and `<name>.norm.scale`. Raises what
-    `multi_head_attention` does.
+    Takes the arguments of `transformer_decoder_layer`; `final_norm` adds a `layer_norm` at the end. Parameters are
+    `<name>.0.attention.query.w` ..., and `<name>.norm.scale`. Raises as `multi_head_attention`.
 
         y = ol.layer.transformer_decoder(vectors, memory, layers=2, heads=2)
     """
@@ -196,12 +196,12 @@ def transformer(
     shard: bool = False,
     name: str | None = None,
 ) -> Var:
-    """An encoder of the source and a decoder of the target that reads what it gives: float[*b s d], float[*b t d] -> float[*b t d].
+    """Apply an encoder to the source, and a decoder to the target and the encoder's output: float[*b s d], float[*b t d] -> float[*b t d].
 
-    Both end with a `layer_norm` (Vaswani et al., 2017, figure 1). The source's padding, where `source_key_mask` is false, is seen by
-    nobody. It takes vectors and gives vectors: `ol.layer.embedding`, `ol.layer.sinusoidal_positions` and a last `ol.layer.fc` stand around
-    it. Parameters `<name>.encoder.0.attention.query.w` ... and `<name>.decoder.0.attention.query.w` .... Raises what `multi_head_attention`
-    does.
+    Both end with a `layer_norm` (Vaswani et al., 2017, figure 1). The key masks are False for padding of the source and the target. Inputs
+    and outputs are vectors: add `ol.layer.embedding`, `ol.layer.sinusoidal_positions` and a final `ol.layer.fc` around it. The other
+    arguments are as in `transformer_encoder_layer`. Parameters are `<name>.encoder.0.attention.query.w` ... and
+    `<name>.decoder.0.attention.query.w` .... Raises as `multi_head_attention`.
 
         y = ol.layer.transformer(memory, vectors, heads=2, encoder_layers=1, decoder_layers=1)
     """
@@ -219,7 +219,7 @@ def transformer(
 
 @dataclass(frozen=True)
 class _Block:
-    """How the blocks of a stack are made."""
+    """The settings of transformer layers."""
 
     heads: int
     kv_heads: int | None
@@ -235,8 +235,8 @@ class _Block:
     shard: bool
 
     def encode(self, x: Var, mask: Var | None, key_mask: Var | None, causal: bool, name: str) -> Var:
-        x = self._beside(x, f"{name}.norm1", lambda x: self._attend(x, None, mask, key_mask, causal, f"{name}.attention"))
-        return self._beside(x, f"{name}.norm2", lambda x: self._feed(x, name))
+        x = self._residual(x, f"{name}.norm1", lambda x: self._attend(x, None, mask, key_mask, causal, f"{name}.attention"))
+        return self._residual(x, f"{name}.norm2", lambda x: self._feed(x, name))
 
     def decode(
         self,
@@ -249,17 +249,17 @@ class _Block:
         memory_key_mask: Var | None,
         name: str,
     ) -> Var:
-        x = self._beside(x, f"{name}.norm1", lambda x: self._attend(x, None, mask, key_mask, causal, f"{name}.attention"))
-        x = self._beside(
+        x = self._residual(x, f"{name}.norm1", lambda x: self._attend(x, None, mask, key_mask, causal, f"{name}.attention"))
+        x = self._residual(
             x, f"{name}.norm2", lambda x: self._attend(x, memory, memory_mask, memory_key_mask, False, f"{name}.cross_attention")
         )
-        return self._beside(x, f"{name}.norm3", lambda x: self._feed(x, name))
+        return self._residual(x, f"{name}.norm3", lambda x: self._feed(x, name))
 
     def norm(self, x: Var, name: str) -> Var:
         return layer_norm(x, epsilon=self.epsilon, bias=self.bias, name=name)
 
-    def _beside(self, x: Var, norm: str, inside: Callable[[Var], Var]) -> Var:
-        """`x` and what a part of the block makes of it, normalized after the sum, or before the part."""
+    def _residual(self, x: Var, norm: str, inside: Callable[[Var], Var]) -> Var:
+        """Add a part of the layer to its input `x`, and normalize the sum, or the input of the part."""
         if self.norm_first:
             return add(x, self._dropped(inside(self.norm(x, norm))))
         return self.norm(add(x, self._dropped(inside(x))), norm)
@@ -291,12 +291,12 @@ class _Block:
     def _dropped(self, x: Var) -> Var:
         return drop(x, rate=self.dropout) if self.dropout else x
 
-    def require_sound(self, kind: str) -> None:
-        """Raises ArgumentError for settings that no block can have."""
+    def validate(self, kind: str) -> None:
+        """Raise ArgumentError for invalid settings."""
         require_activation(self.act)
         require_unnamed(kind, self.weight)
         if not isinstance(self.bias, bool):
-            raise ArgumentError(f"{kind}: bias is True or False, not {self.bias!r:.60}", location=here())
+            raise ArgumentError(f"{kind}: bias must be True or False, not {self.bias!r:.60}", location=here())
 
 
 def _layers(
@@ -309,9 +309,9 @@ def _layers(
     layers: int | None = None,
     final_norm: bool = False,
 ) -> Var:
-    """One block, or so many of them, then a norm. Takes back all where one is refused."""
+    """Write one layer, or `layers` of them and an optional norm. If one raises, all of them are removed."""
     x = require_type(x, f"{kind}: x")
-    block.require_sound(kind)
+    block.validate(kind)
     program = x.block.program
     name = layer_name(program, name, kind)
     with undone_on_error(program):

@@ -1,4 +1,4 @@
-"""Transposed convolution, which makes signals, images and volumes larger, by filters that are parameters."""
+"""Transposed convolution of signals, images and volumes with trained filters."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def conv_transpose1d(
     weight: Given | None = None,
     name: str | None = None,
 ) -> Var:
-    """The transpose of `conv1d`: float[n c w] -> float[n filters ow]. All else is as in `conv_transpose2d`.
+    """Apply a transposed convolution to signals: float[n c w] -> float[n filters ow]. Takes the arguments of `conv_transpose2d`.
 
     y = ol.layer.conv_transpose1d(signal, 2, 4, stride=2, padding=1)
     """
@@ -57,13 +57,13 @@ def conv_transpose2d(
     weight: Given | None = None,
     name: str | None = None,
 ) -> Var:
-    """The transpose of `conv2d`, as from its output back to its input: float[n c h w] -> float[n filters oh ow].
+    """Apply a transposed convolution, the transpose of `conv2d`, to images: float[n c h w] -> float[n filters oh ow].
 
-    ``oh = (h - 1) stride + dilation (size - 1) + 1 + output_padding - 2 padding``. One number stands for both axes. In several `groups`,
-    which divide `filters` and the c channels, the channels of a group make the filters of that group.
+    ``oh = (h - 1) stride + dilation (size - 1) + 1 + output_padding - 2 padding``. Each of these arguments is one number for both axes, or
+    one for each. `groups` must divide `filters` and the c channels; the channels of a group produce the filters of that group.
 
-    Parameters `<name>.w` [c, filters / groups, kh, kw], Kaiming-normal, and `<name>.b` [filters], zeros, unless `weight` and `bias` say
-    otherwise. Raises ArgumentError, and ShapeError where nothing is left.
+    Parameters are `<name>.w` [c, filters / groups, kh, kw], Kaiming-normal, and `<name>.b` [filters], 0; `weight` and `bias` accept
+    `ParameterOptions`. Raises ArgumentError, and ShapeError if the output would be empty.
 
         y = ol.layer.conv_transpose2d(image, 2, 4, stride=2, padding=1)
     """
@@ -86,9 +86,10 @@ def conv_transpose3d(
     weight: Given | None = None,
     name: str | None = None,
 ) -> Var:
-    """The transpose of `conv3d`: float[n c d h w] -> float[n filters od oh ow]. All else is as in `conv_transpose2d`.
+    """Apply a transposed convolution to volumes: float[n c d h w] -> float[n filters od oh ow]. Takes the arguments of
+    `conv_transpose2d`.
 
-    y = ol.layer.conv_transpose3d(volume, 2, 2, stride=2)
+        y = ol.layer.conv_transpose3d(volume, 2, 2, stride=2)
     """
     how = {"stride": stride, "padding": padding, "output_padding": output_padding, "dilation": dilation}
     return _transposed(3, input, filters, size, how, groups, act, bias, weight, name)
@@ -106,7 +107,7 @@ def _transposed(
     weight: Given | None,
     name: str | None,
 ) -> Var:
-    """Any of the above."""
+    """Apply a transposed convolution over `axes` axes."""
     kind = f"conv_transpose{axes}d"
     input = require_type(input, f"{kind}: input")
     channels = require_number(input.shape, 1, kind, input)

@@ -1,4 +1,4 @@
-"""Signals, images and volumes made larger, or smaller."""
+"""Resizing of signals, images and volumes."""
 
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.location import here
@@ -10,7 +10,7 @@ from oarlock.registry.creator import require_type
 __all__ = ["upsample"]
 
 _MODES = {"bilinear": ("linear", 2), "trilinear": ("linear", 3), "bicubic": ("cubic", 2)}
-"""The modes that PyTorch has a name of its own for by the number of axes."""
+"""The interpolation modes that PyTorch names by the number of axes."""
 
 
 def upsample(
@@ -22,20 +22,22 @@ def upsample(
     align_corners: bool = False,
     name: str | None = None,
 ) -> Var:
-    """Signals, images or volumes of `size`, or `scale` times as large: float[n c ...s] -> float[n c ...t].
+    """Resize signals, images or volumes to `size`, or by the factor `scale`: float[n c ...s] -> float[n c ...t].
 
-    One number stands for all axes. The mode is "nearest", "nearest-exact", "linear", "cubic" or "area", as `ol.op.resize` has them, or
-    "bilinear", "trilinear" and "bicubic" as PyTorch calls them. Raises ArgumentError, and ShapeError for what has no such axes.
+    One number applies to all axes. `mode` is "nearest", "nearest-exact", "linear", "cubic" or "area", as in `ol.op.resize`, or PyTorch's
+    "bilinear", "trilinear" or "bicubic". Raises ArgumentError, and ShapeError for an input of another rank.
 
         y = ol.layer.upsample(image, scale=2, mode="bilinear")
     """
     x = require_type(x, "upsample: x")
     axes = len(x.shape or ()) - 2
     if not 1 <= axes <= 3:
-        raise ShapeError(f"upsample: x has one to three axes behind its channels, not {x.type_text}", location=here(), given=[x.describe()])
+        raise ShapeError(
+            f"upsample: x must have one to three axes after its channels, not {x.type_text}", location=here(), given=[x.describe()]
+        )
     kind, wanted = _MODES.get(mode, (mode, axes))
     if wanted != axes:
-        raise ArgumentError(f'upsample: "{mode}" goes along {wanted} axes, not {axes}', location=here(), given=[x.describe()])
+        raise ArgumentError(f'upsample: mode "{mode}" needs {wanted} axes, not {axes}', location=here(), given=[x.describe()])
     sizes = None if size is None else numbers(size, axes, "size", least=1)
     scales = None if scale is None else (float(scale),) * axes if isinstance(scale, int | float) else tuple(map(float, scale))
     return resize(x, size=sizes, scale=scales, mode=kind, align_corners=align_corners, name=name)

@@ -1,4 +1,4 @@
-"""Weights that are normalized where they are used: by their largest singular value, or to a length that is trained."""
+"""Normalization of weights: spectral norm, and weight norm with a trained length."""
 
 from oarlock.errors import ProgramError, ShapeError
 from oarlock.ir.location import here
@@ -25,32 +25,33 @@ __all__ = ["spectral_norm", "weight_norm"]
 
 
 def spectral_norm(w: Var, *, axis: int = 0, iterations: int = 1, epsilon: float = 1e-12, name: str | None = None) -> Var:
-    """A weight divided by its largest singular value, as a matrix with a row for each place along `axis`: float[...s] -> float[...s].
+    """Divide a weight by its largest singular value, as a matrix with the rows along `axis`: float[...s] -> float[...s].
 
-    It is found by power iteration: so many `iterations` in each run that is training, from where the last one ended, `<name>.u`, which
-    is state of the program; any other run takes what is there and leaves it. No gradient goes through the singular vectors (Miyato et
-    al., 2018). Raises ProgramError inside a loop or a branch, from where state cannot be kept; ShapeError, ArgumentError.
+    The singular value is estimated by power iteration. Each training run performs `iterations` of them, starting from the vector of the
+    previous run, `<name>.u`, which is state of the program; other runs use the vector without changing it. Singular vectors are treated as
+    constants in the gradient (Miyato et al., 2018). Raises ProgramError inside a loop or a branch, because state can only be updated in the
+    main block; ShapeError, ArgumentError.
 
         y = ol.op.linear(rows, ol.layer.spectral_norm(ol.layer.create_parameter([8, 4]), axis=1))
     """
     w = require_type(w, "spectral_norm: w")
     shape = known_shape(w, "spectral_norm")
     if len(shape) < 2:
-        raise ShapeError(f'spectral_norm: "{w.name}" is no matrix', location=here(), given=[w.describe()])
+        raise ShapeError(f'spectral_norm: "{w.name}" is not a matrix', location=here(), given=[w.describe()])
     at = require_axis(shape, axis)
     rows = require_number(shape, at, "spectral_norm", w)
     require_count("spectral_norm: iterations", iterations)
     program, main = w.block.program, block_for([w], "spectral_norm")
     if main is not program.main:
         raise ProgramError(
-            f"spectral_norm: its vector cannot be kept from {main.path}", location=here(), given=[w.describe()],
+            f"spectral_norm: its vector cannot be updated in {main.path}", location=here(), given=[w.describe()],
             contract="a step writes persistable variables of the main block only, after every other op",
             hint="normalize the weight before the block",
         )  # fmt: skip
     name = layer_name(program, name, "spectral_norm")
     if main.find_var(f"{name}.u") is not None:
         raise ProgramError(
-            f'spectral_norm: "{name}.u" is declared already, and it follows one weight', location=here(), hint="another name"
+            f'spectral_norm: "{name}.u" is already declared, and it belongs to one weight', location=here(), hint="use another name"
         )
     with undone_on_error(program):
         state = new_state(main, f"{name}.u", (rows,), w.dtype, normal(0.0, 1.0))
@@ -65,10 +66,10 @@ def spectral_norm(w: Var, *, axis: int = 0, iterations: int = 1, epsilon: float 
 
 
 def weight_norm(v: Var, *, axis: int | None = 0, scale: Given | None = None, name: str | None = None) -> Var:
-    """A weight whose length and direction are trained apart, ``g v / |v|``: float[...s] -> float[...s] (Salimans and Kingma, 2016).
+    """Reparametrize a weight as length times direction, ``g v / |v|``: float[...s] -> float[...s] (Salimans and Kingma, 2016).
 
-    A length for each place along `axis`, or one for all where that is None: parameter `<name>.g` [k] or [], ones unless `scale` says
-    otherwise. Raises ShapeError.
+    There is one length for each index along `axis`, or one for all if it is None: parameter `<name>.g` [k] or [], initialized to 1; `scale`
+    accepts `ParameterOptions`. Raises ShapeError.
 
         y = ol.op.linear(rows, ol.layer.weight_norm(ol.layer.create_parameter([8, 4]), axis=1))
     """
@@ -81,5 +82,5 @@ def weight_norm(v: Var, *, axis: int | None = 0, scale: Given | None = None, nam
     with undone_on_error(program):
         g = new_parameter(v.block, f"{name}.g", lengths, v.dtype, constant(1.0), scale)
         others = tuple(each for each in range(len(shape)) if each != at)
-        beside: tuple[Size, ...] = tuple(shape[each] if each == at else 1 for each in range(len(shape)))
-        return multiply(v, divide(reshape(g, shape=beside), vector_norm(v, axis=others, keepdim=True)))
+        lengths_shape: tuple[Size, ...] = tuple(shape[each] if each == at else 1 for each in range(len(shape)))
+        return multiply(v, divide(reshape(g, shape=lengths_shape), vector_norm(v, axis=others, keepdim=True)))

@@ -786,7 +786,7 @@ def test_a_loop_has_one_step_block(sequence):
         with rnn.step():
             pass
 
-    refused(again, ol.ProgramError, "rnn: it has a step block already")
+    refused(again, ol.ProgramError, "rnn: it already has a step block")
 
 
 @pytest.mark.mission("B20")
@@ -799,7 +799,7 @@ def test_a_memory_is_updated_just_once(sequence, zeros):
         refused(
             lambda: rnn.update_memory(memory, x),
             ol.ProgramError,
-            "rnn.update_memory: this memory is updated already",
+            "rnn.update_memory: this memory is already updated",
             f"      {x.describe()}",
         )
 
@@ -846,11 +846,11 @@ def test_a_memory_belongs_to_its_loop(sequence, zeros):
         theirs = outer.memory(init=zeros)
         inner = ol.rnn()
         with inner.step():
-            refused(lambda: inner.previous_memory(theirs), ol.ProgramError, "rnn.previous_memory: that is not a memory of this rnn")
-            refused(lambda: inner.update_memory(theirs, x), ol.ProgramError, "rnn.update_memory: that is not a memory of this rnn")
+            refused(lambda: inner.previous_memory(theirs), ol.ProgramError, "rnn.previous_memory: this is not a memory of this rnn")
+            refused(lambda: inner.update_memory(theirs, x), ol.ProgramError, "rnn.update_memory: this is not a memory of this rnn")
             inner.output(inner.step_input(x))
         inner()
-        refused(lambda: inner.final_memory(theirs), ol.ProgramError, "rnn.final_memory: that is not a memory of this rnn")
+        refused(lambda: inner.final_memory(theirs), ol.ProgramError, "rnn.final_memory: this is not a memory of this rnn")
 
 
 def test_a_final_memory_is_there_when_the_loop_is_closed(sequence, zeros):
@@ -882,7 +882,7 @@ def test_a_loop_steps_through_something():
     rnn = ol.rnn()
     with rnn.step():
         rnn.output(ol.op.full(shape=(), value=0.0))
-    refused(rnn, ol.ProgramError, "rnn: nothing to step through", CONTRACT, hint="rnn.step_input(sequence) in the step")
+    refused(rnn, ol.ProgramError, "rnn: there is no sequence to step through", CONTRACT, hint="call rnn.step_input(sequence) in the step")
 
 
 @pytest.mark.parametrize("what", ["step_input", "memory"])
@@ -893,9 +893,9 @@ def test_what_a_loop_begins_with_is_made_before_it(sequence, what):
         refused(
             lambda: getattr(rnn, what)(inside),
             ol.ProgramError,
-            f'rnn.{what}: "full_0" has a value inside the step only, yet the loop needs it before its first step',
+            f'rnn.{what}: "full_0" has a value inside the step only, but the loop needs it before its first step',
             f"      {inside.describe()}",
-            hint="make it before `with rnn.step():`",
+            hint="compute it before `with rnn.step():`",
         )
         rnn.output(rnn.step_input(sequence))
 

@@ -1,1 +1,1 @@
-"""The constructs that own blocks: `rnn`, `while_loop`, `switch`, `ifelse`."""
+"""Control flow: `rnn`, `while_loop`, `switch`, `cond` and `ifelse`."""

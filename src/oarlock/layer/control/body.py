@@ -1,4 +1,4 @@
-"""Writing the block of a loop or of a branch."""
+"""Blocks of loops and branches: opening, closing and validation."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,20 +20,20 @@ from oarlock.registry.type_check import check_blocks
 __all__ = [
     "as_scalar",
     "count_values",
+    "forbid_row_splits",
     "open_block",
     "require_consistent",
     "require_even",
     "require_returned",
     "require_same_block",
-    "require_uncut",
 ]
 
 
 @contextmanager
 def open_block(name: str, around: Block) -> Iterator[Block]:
-    """A new block inside `around`, in which what is written meanwhile is written.
+    """Open a new block inside `around`; ops written in the context go there.
 
-    Where that raises, it is taken back, and all that was written with it: parameters too.
+    If the context raises, the block is removed together with everything written in it, parameters included.
     """
     with undone_on_error(around.program):
         block = around.program.new_block(name, around)
@@ -42,17 +42,17 @@ def open_block(name: str, around: Block) -> Iterator[Block]:
 
 
 def require_same_block(block: Block, around: Block, what: str) -> None:
-    """Raises ProgramError where what was begun in `around` is ended in another block."""
+    """Raise ProgramError if a construct begun in `around` is closed in another block."""
     if block is not around:
         raise ProgramError(
-            f"{what}: it was written in {around.path}, so it cannot be closed in {block.path}",
+            f"{what}: it was opened in {around.path}, so it cannot be closed in {block.path}",
             location=here(),
-            hint="call it in the block in which its own blocks were written",
+            hint="call it in the block in which it was opened",
         )
 
 
 def require_returned(values: Sequence[object], block: Block, what: str) -> list[Var]:
-    """`values` as variables that `block` sees. Raises ArgumentError, or ProgramError for a value of another block."""
+    """Return `values` as variables visible in `block`. Raises ArgumentError, or ProgramError for a value of another block."""
     around = set(block.enclosing())
     vars = [require_type(value, f"{what}: value") for value in values]
     for var in vars:
@@ -67,65 +67,65 @@ def require_returned(values: Sequence[object], block: Block, what: str) -> list[
 
 
 def count_values(count: int) -> str:
-    """`1 value`, `2 values`."""
+    """Return `no values`, `1 value`, `2 values`."""
     return f"{count or 'no'} value{'' if count == 1 else 's'}"
 
 
 def require_even(vars: Sequence[Var], block: Block, what: str) -> None:
-    """Raises ShapeError where a value has a size that is another one in each trip, so that a stack of it has gaps."""
+    """Raise ShapeError if the size of a value can differ between iterations, because its values could not be stacked."""
     for var in vars:
         uneven = [name for size in var.shape or () for name in names_in(size) if not _is_size_around(name, block)]
         if uneven:
             raise ShapeError(
-                f'{what}: "{var.name}" has {uneven[0]} rows, another number in each trip, so its trips cannot be stacked',
+                f'{what}: "{var.name}" has {uneven[0]} rows, which differ between iterations, so they cannot be stacked',
                 location=here(),
                 given=[var.describe()],
-                hint="return what is the same size in each trip: a sum, a mean, the rows merged in their order",
+                hint="return a value of constant size: a sum, a mean, or the rows merged in their order",
             )
 
 
 def _is_size_around(name: str, block: Block) -> bool:
-    """Whether a variable around `block` has a size of this name; trips make the others. Looks where it finds soon: inputs, new ones."""
+    """Return whether a variable around `block` has a size of this name. Likely places are searched first: inputs, then recent variables."""
     around = [outer for outer in block.enclosing() if outer is not block]
     vars = (var for outer in around for var in chain(outer.inputs, reversed(outer.vars.values())))
     return any(name in names_in(size) for var in vars for size in var.shape or ())
 
 
 def require_consistent(block: Block, what: str, *, contract: str, hint: str) -> None:
-    """Raises ShapeError where the ops of `block`, made to see other rows than they were written for, do not fit together any more."""
+    """Raise ShapeError if the ops of `block` are inconsistent after it was restricted to fewer rows."""
     try:
         check_blocks(inner_blocks(block), standard)
     except VerifyError as error:
         raise ShapeError(f"{what}: {error.message}", location=error.location, contract=contract, hint=hint) from None
 
 
-def require_uncut(body: Block, rows: str) -> None:
-    """Raises ShapeError where a step of a ragged loop reads by what its `rows` are grouped outside: by row splits of all of them.
+def forbid_row_splits(body: Block, rows: str) -> None:
+    """Raise ShapeError if a step of a ragged loop reads row splits that group all `rows` rows.
 
-    It has those that still have a step, the longest first, so that rows which stand side by side outside do not do so here.
+    A step contains only the rows that still have a step, longest first, so rows that are adjacent outside are not adjacent in it.
     """
     groups = {var for var in free_vars(body) if var.row_splits_of == rows}
     for op in walk(body) if groups else ():
         splits = next((var for var in op.reads if var in groups), None)
         if splits is not None:
             raise ShapeError(
-                f'rnn: {op.type} reads "{splits.name}", which groups all {rows} rows, where a step has those that still have a step',
+                f'rnn: {op.type} reads "{splits.name}", which groups all {rows} rows, but a step only has the rows that still have a step',
                 location=op.location,
-                contract="rows stand in a step the longest first, and without those that have ended; nothing groups them there",
+                contract="a step orders rows by length, longest first, without those that have ended; they are not grouped",
                 given=[splits.describe()],
-                hint="group them before the loop, or group what the loop returns after it",
+                hint="group them before the loop, or group the results of the loop",
                 op=op.type,
             )
 
 
 def as_scalar(condition: Var, what: str) -> Var:
-    """A condition as bool[], given as that or as bool[1]. Raises ShapeError or ArgumentError."""
+    """Return a condition, bool[] or bool[1], as bool[]. Raises ShapeError or ArgumentError."""
     condition = require_type(condition, f"{what}: the condition")
     if condition.dtype is not DType.BOOL or condition.shape not in ((), (1,)):
         raise ShapeError(
-            f"{what}: the condition is one bool, bool[], not {condition.type_text}",
+            f"{what}: the condition must be one bool, bool[], not {condition.type_text}",
             location=here(),
             given=[condition.describe()],
-            hint="ol.ifelse() takes a condition for each row",
+            hint="use ol.ifelse() for one condition per row",
         )
     return condition if condition.shape == () else reshape(condition, shape=())

@@ -1,4 +1,4 @@
-"""IfElse: the rows for which a condition holds take one block, the others another.
+"""IfElse: route each row of a batch through one of two blocks.
 
 ie = ol.ifelse()
 with ie.true_block():
@@ -7,8 +7,8 @@ with ie.false_block():
     ie.output(x * scale)                # scale: float[1], the same for every row
 y = ie(x > 0)                           # x: float[n 1]; y: float[n 1], rows in their order
 
-It becomes ordinary ops - `nonzero`, `gather`, `merge` - around two `conditional_block` ops. A block may have no rows at all: what it
-computes of them is empty, a mean over them is NaN.
+It is written as ordinary ops - `nonzero`, `gather`, `merge` - around two `conditional_block` ops. A block may receive no rows: its results
+are then empty, and a mean over them is NaN.
 """
 
 from collections.abc import Iterator
@@ -37,28 +37,28 @@ __all__ = ["IfElse", "ifelse"]
 
 @dataclass(eq=False)
 class _Side:
-    """One of the two blocks: what it returns, and what it was given by `input` and by `whole`."""
+    """One of the two blocks: its outputs, and the variables captured by `input` and `whole`."""
 
     block: Block
     outputs: list[Var] = field(default_factory=list)
-    split: dict[Var, Var] = field(default_factory=dict)  # a variable outside -> its rows inside
-    whole: dict[Var, Var] = field(default_factory=dict)  # a variable outside -> the same inside, all of it
-    splits: dict[Var, Var] = field(default_factory=dict)  # row splits outside, which cut the rows themselves -> those of its rows
-    ragged: dict[Var, "_Ragged"] = field(default_factory=dict)  # row splits outside -> what is captured of the sequences they cut
+    split: dict[Var, Var] = field(default_factory=dict)  # outer variable -> its rows inside
+    whole: dict[Var, Var] = field(default_factory=dict)  # outer variable -> all of it inside
+    splits: dict[Var, Var] = field(default_factory=dict)  # outer row splits of the rows themselves -> row splits inside
+    ragged: dict[Var, "_Ragged"] = field(default_factory=dict)  # outer row splits -> captured sequences
 
 
 @dataclass(eq=False)
 class _Ragged:
-    """Sequences, one for each row or for each element of other ones, of which a block sees those of its rows."""
+    """Sequences, one for each row or for each element of other sequences, restricted to the rows of a block."""
 
     level: "_Level"
     splits: Var  # inside
-    values: dict[Var, Var]  # the elements outside -> inside
+    values: dict[Var, Var]  # elements outside -> inside
 
 
 @dataclass(frozen=True, eq=False)
 class _Level:
-    """Sequences outside: what they are counted by, where they are cut, and what their elements are counted by."""
+    """A level of sequences outside: the symbol of their number, their row splits, and the symbol of their elements."""
 
     rows: str
     splits: Var
@@ -66,10 +66,10 @@ class _Level:
 
 
 class IfElse:
-    """Two blocks, one for the rows for which a condition holds, one for the others. Calling it with the condition closes it.
+    """Two blocks: one for the rows for which a condition holds, one for the others. Calling it with the condition closes it.
 
-    In a block, a variable of outside whose leading size is that of the condition stands for the rows of that block;
-    any other is the same for all. `input` and `whole` say it outright. Sizes decide by their names, never by their numbers.
+    Inside a block, an outer variable with the leading size of the condition denotes the rows of that block; other variables are the
+    same for all rows. `input` and `whole` make this explicit. Sizes are matched by name, never by number.
     """
 
     def __init__(self) -> None:
@@ -80,11 +80,11 @@ class IfElse:
         self._called = False
 
     def true_block(self) -> AbstractContextManager[None]:
-        """The block of the rows for which the condition holds. Raises ProgramError the second time; an exception inside discards it."""
+        """Open the block of the rows for which the condition holds. Raises ProgramError the second time. An exception discards it."""
         return self._write(True)
 
     def false_block(self) -> AbstractContextManager[None]:
-        """The block of the other rows; as `true_block`."""
+        """Open the block of the other rows, with the same rules as `true_block`."""
         return self._write(False)
 
     @contextmanager
@@ -110,9 +110,9 @@ class IfElse:
         return self._open
 
     def input(self, var: Var) -> Var:
-        """The rows of `var` that take this block: T[n *d] -> T[rows *d]. Needed only where n is a number, or stands in d too.
+        """Return the rows of `var` that take this block: T[n *d] -> T[rows *d]. Required only if n is a number, or also occurs in d.
 
-        Each of these rows is whole: of values for pairs of rows, T[n n], the block sees T[rows n], in which n is that of `whole`.
+        Each row is complete: for pairwise values, T[n n], the block sees T[rows n], where n refers to all rows, as in `whole`.
         """
         side = self._require_open("input")
         var = require_type(var, "ifelse.input: var")
@@ -120,13 +120,13 @@ class IfElse:
             raise ShapeError(f'ifelse.input: "{var.name}" has no rows', location=here(), given=[var.describe()])
         if var not in side.split:
             leading, *rest = var.shape
-            others = self._others((leading,))  # a row of a square has a value for each of all rows
+            others = self._others((leading,))  # a row of pairwise values has a value for every row
             rows = leading if isinstance(leading, str) else self._placeholder()
             side.split[var] = self._new_input(side, var, (rows, *(rename(item, others) for item in rest)))
         return side.split[var]
 
     def whole(self, var: Var) -> Var:
-        """All of `var`, whatever rows take this block. Needed only where its leading size is that of the condition."""
+        """Return all rows of `var`, regardless of the condition. Required only if it has the leading size of the condition."""
         side = self._require_open("whole")
         var = require_type(var, "ifelse.whole: var")
         if var not in side.whole:
@@ -138,21 +138,21 @@ class IfElse:
         return f"{self._stem}.rows"
 
     def _others(self, shape: Shape) -> dict[str, str]:
-        """The names that some sizes have in a block, where they count all that there is, not the rows of the block."""
+        """Return block-local names for sizes that refer to all rows instead of the rows of the block."""
         return {name: f"{self._stem}.{name}" for item in shape for name in names_in(item)}
 
     def _new_input(self, side: _Side, var: Var, shape: tuple[Size, ...]) -> Var:
         return side.block.new_var(side.block.program.unique(var.name.partition("@")[0]), var.dtype, shape)
 
     def output(self, *values: Var) -> None:
-        """Output `values`, each with a row for every row that takes this block. Both blocks return the same types."""
+        """Output `values`, each with a row for every row of this block. Both blocks must return the same types."""
         side = self._require_open("output")
         side.outputs += require_returned(values, side.block, "ifelse.output")
 
     def __call__(self, condition: Var) -> Var | tuple[Var, ...]:
-        """Close it: merge what the blocks return, rows in their order. `condition` is bool[n] or bool[n 1].
+        """Close it with `condition`, bool[n] or bool[n 1]; return the merged outputs of both blocks, rows in their original order.
 
-        Returns one variable or a tuple of them. Raises ProgramError or ShapeError, and takes the blocks back, where they do not fit.
+        Returns one variable or a tuple of them. Raises ProgramError or ShapeError, and removes the blocks, if they do not match.
         """
         condition = self._require_complete(condition)
         self._called = True
@@ -160,8 +160,8 @@ class IfElse:
             self._require_counts()
             length = condition.shape[0]  # type: ignore[index]
             for holds, side in self._sides.items():
-                self._cut_to_rows(side, length, self._rows_symbol(length, holds))
-            self._require_alike()
+                self._restrict_to_rows(side, length, self._rows_symbol(length, holds))
+            self._require_same_types()
         except BaseException:
             for side in self._sides.values():
                 self._around.program.discard_block(side.block)
@@ -182,68 +182,68 @@ class IfElse:
         shape = condition.shape or ()
         if condition.dtype is not DType.BOOL or not (len(shape) == 1 or (len(shape) == 2 and shape[1] == 1)):
             raise ShapeError(
-                f"ifelse: the condition is a bool for each row, bool[n] or bool[n, 1], not {condition.type_text}",
+                f"ifelse: the condition must be one bool per row, bool[n] or bool[n, 1], not {condition.type_text}",
                 location=here(),
                 given=[condition.describe()],
-                hint="ol.cond(condition, ...) is for one bool",
+                hint="use ol.cond(condition, ...) for one bool",
             )
         return condition
 
     def _rows_symbol(self, length: Size, holds: bool) -> str:
-        """The name of the number of rows that take a block: `n.true`."""
+        """Return the name for the number of rows of a block: `n.true`."""
         name = f"{length if isinstance(length, str) and length.replace('.', '_').isidentifier() else self._stem}.{str(holds).lower()}"
         program = self._around.program
         return name if program.is_free(name) else program.unique(name)
 
-    def _cut_to_rows(self, side: _Side, length: Size, symbol: str) -> None:
-        """Make the block one on its rows: what it captures by rows becomes an input, and its `length` becomes `symbol`."""
+    def _restrict_to_rows(self, side: _Side, length: Size, symbol: str) -> None:
+        """Restrict the block to its rows: row-wise captures become inputs, and its `length` becomes `symbol`."""
         for var in side.split:
             if var.shape[0] != length:  # type: ignore[index]
                 raise ShapeError(
-                    f'ifelse.input: "{var.name}" has {var.shape[0]} rows but the condition {length}',  # type: ignore[index]
+                    f'ifelse.input: "{var.name}" has {var.shape[0]} rows, but the condition has {length}',  # type: ignore[index]
                     location=here(),
                     given=[var.describe()],
-                    hint="declare both with one number of rows, by one name or one number",
+                    hint="declare both with the same number of rows, by the same name or number",
                 )
         side.block.outputs = side.outputs
         names: dict[str, Size] = {self._placeholder(): symbol}
         if isinstance(length, str):
             for var in free_vars(side.block):
                 if var.shape and var.shape[0] == length:
-                    _require_rows_in_front(var, length)
+                    _require_leading_rows(var, length)
                     if var not in side.split:
                         side.split[var] = self._new_input(side, var, var.shape)
-            names |= self._cut_sequences(side, length)
-            self._cut_splits(side, length)
-            replace_reads(side.block, side.split)  # where the length is a number, only what `input` returned means rows
+            names |= self._restrict_sequences(side, length)
+            self._restrict_splits(side, length)
+            replace_reads(side.block, side.split)  # if the length is a number, only results of `input` are row-wise
             names[length] = symbol
         for sizes in (*(var.shape[:1] for var in side.split), *(var.shape or () for var in side.whole)):  # type: ignore[index]
             names |= {other: name for name, other in self._others(sizes).items()}
         rename_sizes(side.block, names)
-        _require_cut_in_front(side)
+        _require_leading_elements(side)
         side.outputs = side.block.outputs
         ragged = [var for cut in side.ragged.values() for var in (cut.splits, *cut.values.values())]
         side.block.inputs = [*side.split.values(), *side.whole.values(), *side.splits.values(), *ragged]
         require_consistent(
             side.block,
             "ifelse",
-            contract="a block sees its own rows of what leads with the size of the condition",
-            hint="ie.whole(x) inside the block is all of x",
+            contract="a block sees only its own rows of variables with the leading size of the condition",
+            hint="use ie.whole(x) inside the block for all of x",
         )
         for var in side.outputs:
             if not var.shape or var.shape[0] != symbol:
                 raise ShapeError(
-                    f'ifelse: "{var.name}" is returned as {var.type_text}, which has no row for each of the {symbol} rows of its block',
+                    f'ifelse: "{var.name}" is returned as {var.type_text}, without a row for each of the {symbol} rows of its block',
                     location=here(),
                     given=[var.describe()],
-                    contract="what a block returns has the rows of that block",
+                    contract="the outputs of a block have its rows",
                     hint=_rows_hint(var, length),
                 )
 
-    def _cut_sequences(self, side: _Side, length: str) -> dict[str, Size]:
-        """Let the block see, of ragged values that have a sequence for each row, those of its rows; return new names of their sizes.
+    def _restrict_sequences(self, side: _Side, length: str) -> dict[str, Size]:
+        """Restrict the ragged values that have a sequence for each row to those of the block's rows; return new names of their sizes.
 
-        The elements of these may be sequences themselves, at any number of levels.
+        Elements may themselves be sequences, at any number of levels.
         """
         names: dict[str, Size] = {}
         for var in free_vars(side.block):
@@ -262,7 +262,7 @@ class IfElse:
         return names
 
     def _levels(self, size: Size | None, length: str) -> list[_Level]:
-        """How a dimension comes to have a part for each of `length` rows, outermost first; nothing where it has none."""
+        """Return the levels of sequences that split a dimension into `length` rows, outermost first; empty if there are none."""
         levels: list[_Level] = []
         while isinstance(size, str) and size != length:
             splits = self._around.splits_of(size)
@@ -272,8 +272,8 @@ class IfElse:
             size = rows
         return levels if size == length else []
 
-    def _cut_splits(self, side: _Side, length: str) -> None:
-        """Where the rows are elements of sequences themselves, let the block see where its own ones are cut."""
+    def _restrict_splits(self, side: _Side, length: str) -> None:
+        """If the rows are themselves elements of sequences, give the block the row splits of its own rows."""
         for splits in free_vars(side.block):
             if splits.row_splits_of == length:
                 side.splits[splits] = self._new_input(side, splits, splits.shape or ())
@@ -290,18 +290,18 @@ class IfElse:
                 hint="ie.output(...) in each block",
             )
 
-    def _require_alike(self) -> None:
+    def _require_same_types(self) -> None:
         for number, (yes, no) in enumerate(zip(self._sides[True].outputs, self._sides[False].outputs, strict=True)):
             if yes.dtype is not no.dtype or yes.shape[1:] != no.shape[1:]:  # type: ignore[index]
                 raise ShapeError(
                     f"ifelse: output {number} is {yes.type_text} from the true block but {no.type_text} from the false block",
                     location=here(),
                     given=[yes.describe(), no.describe()],
-                    contract="rows of both blocks have one type",
+                    contract="both blocks return the same types",
                 )
 
     def _append(self, side: _Side, condition: Var, holds: bool) -> list[Var]:
-        """The ops that run one block on its rows; returns what it returns."""
+        """Append the ops that run one block on its rows; return their results."""
         chosen = nonzero(condition, value=holds)
         if side.split:
             chosen.shape = (next(iter(side.split.values())).shape[0],)  # type: ignore[index]
@@ -323,39 +323,39 @@ class IfElse:
         return conditional_block([*values, *side.whole, *sequences], free_vars(side.block), body=side.block, name=f"{side.block.name}.out")
 
 
-def _require_rows_in_front(var: Var, length: str) -> None:
-    """Raises ShapeError for a variable of which the rows of a block would be ambiguous: `length` is in another place too."""
+def _require_leading_rows(var: Var, length: str) -> None:
+    """Raise ShapeError if `length` occurs outside the first dimension too, which makes the rows of a block ambiguous."""
     if any(length in names_in(item) for item in (var.shape or ())[1:]):
         raise ShapeError(
-            f'ifelse: "{var.name}" has the size {length} of the condition in more than one place, so its rows alone cannot be taken',
+            f'ifelse: "{var.name}" has the size {length} of the condition in more than one dimension, so its rows are ambiguous',
             location=here(),
             given=[var.describe()],
-            hint="ie.input(x) inside is its rows, ie.whole(x) all of x; or call the other size by another name",
+            hint="use ie.input(x) for its rows or ie.whole(x) for all of x, or rename the other size",
         )
 
 
-def _require_cut_in_front(side: _Side) -> None:
-    """Raises ShapeError where a block would see a part of another dimension than the first: what counts the elements stands there too."""
+def _require_leading_elements(side: _Side) -> None:
+    """Raise ShapeError if a captured variable would be restricted outside its first dimension."""
     for cut in (side.split, *(each.values for each in side.ragged.values())):
         for var, inside in cut.items():
             changed = [size for size, seen in zip(var.shape[1:], inside.shape[1:], strict=True) if size != seen]  # type: ignore[index]
             if changed:
                 raise ShapeError(
-                    f'ifelse: "{var.name}" has the size {changed[0]} in another place than the first, where a block sees a part of that',
+                    f'ifelse: "{var.name}" has the size {changed[0]} outside its first dimension, but a block sees only a part of it',
                     location=here(),
-                    contract="a block sees some of what leads with the rows, or with their elements, and each of these whole",
+                    contract="a block sees a selection of the first dimension only",
                     given=[var.describe()],
-                    hint="ie.whole(x) inside the block is all of x; or call the other size by another name",
+                    hint="use ie.whole(x) inside the block for all of x, or rename the other size",
                 )
 
 
 def _rows_hint(var: Var, length: Size) -> str:
-    """A hint that says what to write instead of `var`, an output of a block that lacks a row for each row of the block."""
+    """Return a hint for an output of a block that does not have a row for each row of the block."""
     if var.shape and var.shape[0] == length and isinstance(length, int):
-        return "where rows are counted by a number, ie.input(x) inside the block is the rows of x"
-    return "keep the rows: x * 0.0 + value has one for each of x"
+        return "if the number of rows is not symbolic, use ie.input(x) inside the block for the rows of x"
+    return "keep the rows, for example x * 0.0 + value"
 
 
 def ifelse() -> IfElse:
-    """Two blocks of which each row of a minibatch takes one, by a condition that is given when it is called."""
+    """Create two blocks; each row of a batch takes one of them. The condition is given when it is called."""
     return IfElse()

@@ -1,4 +1,4 @@
-"""The memories of a recurrence: values carried from step to step."""
+"""Memories of a recurrence: values carried from step to step."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,16 +12,18 @@ __all__ = ["Memory"]
 
 @dataclass(eq=False)
 class Memory:
-    """The state of a recurrence: what it starts as, its value before a step, and after. It is no variable itself."""
+    """The state of a recurrence: its initial value, and its values before and after a step. It is not a variable."""
 
     initial: Var
     previous: Var
     updated: Var | None = None
-    read_hint: ClassVar[str] = "rnn.previous_memory(memory) is its value before the step, rnn.final_memory(memory) that after the last"
+    read_hint: ClassVar[str] = (
+        "use rnn.previous_memory(memory) for its value before the step, rnn.final_memory(memory) for the value after the last"
+    )
 
     def _refuse(self, *_: object) -> Var:
         raise ArgumentError(
-            "a memory is no variable: it has a value before each step and one after it", location=here(), hint=self.read_hint
+            "a memory is not a variable: it has a value before and a value after each step", location=here(), hint=self.read_hint
         )
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __matmul__ = __neg__ = _refuse

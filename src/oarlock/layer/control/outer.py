@@ -1,4 +1,4 @@
-"""The variables that stand for outer ones in the step of a loop: for a sequence its step, unless it is meant whole."""
+"""Outer variables in the step of a loop: the step of a sequence, or the whole variable."""
 
 from collections.abc import Collection, Iterator
 
@@ -12,13 +12,13 @@ from oarlock.ir.var import Var
 __all__ = ["STEPS", "Wholes", "is_stepped", "nothing_to_step_through", "require_nothing_read", "require_rows", "require_same_splits"]
 
 STEPS = "t"
-"""The name of the number of steps of a sequence, unless the user names it: `ol.sequence([10, 20, 30])` is float32[t, 1]."""
+"""The default name of the number of steps of a sequence: `ol.sequence([10, 20, 30])` is float32[t, 1]."""
 
 
 def is_stepped(var: Var, sequences: Collection[Var], around: Block) -> bool:
-    """Whether a loop in `around` that steps through `sequences`, or is yet to find the first of them, steps through `var` too.
+    """Return whether a loop in `around` over `sequences` also steps through `var`; `sequences` may still be empty.
 
-    Names of sizes decide, never numbers; a sequence that the loop was given is one whatever its size is called.
+    Sizes are matched by name, never by number; an explicit step input is stepped through regardless of the name of its size.
     """
     leading = var.shape[0] if var.shape else None
     if not sequences:
@@ -28,29 +28,29 @@ def is_stepped(var: Var, sequences: Collection[Var], around: Block) -> bool:
 
 def nothing_to_step_through() -> ProgramError:
     return ProgramError(
-        "rnn: nothing to step through",
+        "rnn: there is no sequence to step through",
         location=here(),
-        contract=f"a step reads a sequence: what leads with the size {STEPS}, as ol.sequence does, or is cut by row splits, or is named",
-        hint="rnn.step_input(sequence) in the step",
+        contract=f"a step reads a sequence: a variable whose first size is {STEPS}, as of ol.sequence, a ragged value, or a step input",
+        hint="call rnn.step_input(sequence) in the step",
     )
 
 
 class Wholes:
-    """The variables of outside that a step reads whole, each by a variable of the step that stands for all of it until the loop is closed.
+    """Outer variables that a step reads whole, each represented by a variable of the step until the loop is closed.
 
-    In a ragged loop, what is called after the number of rows means the rows that still have a step, so a whole of rows has another name.
+    In a ragged loop, the symbol of the number of rows means the rows that still have a step, so whole variables use another symbol.
     """
 
     def __init__(self) -> None:
-        self._inside: dict[Var, Var] = {}  # a variable outside -> what stands for it
-        self._names: dict[str, str] = {}  # what the number of rows is called in these -> outside
+        self._inside: dict[Var, Var] = {}  # outer variable -> its representative
+        self._names: dict[str, str] = {}  # symbol of the number of rows in these -> outer symbol
 
     def clear(self) -> None:
         self._inside.clear()
         self._names.clear()
 
     def of(self, var: Var, body: Block, rows: str | None) -> Var:
-        """The variable that stands for all of `var` in `body`; `rows` names the number of rows of a ragged loop, where that is known."""
+        """Return the variable that represents all of `var` in `body`; `rows` is the symbol of the rows of a ragged loop, if known."""
         found = self._inside.get(var)
         if found is None or found.name not in body.vars:
             shape = var.shape
@@ -63,18 +63,18 @@ class Wholes:
         return found
 
     def require_known(self, rows: str) -> None:
-        """Raise ShapeError where a whole was asked for before the number of rows was known by its name, `rows`."""
+        """Raise ShapeError if a whole variable was requested before the symbol of the number of rows, `rows`, was known."""
         for var, inside in self._inside.items():
             if any(rows in names_in(size) for size in inside.shape or ()):
                 raise ShapeError(
-                    f'rnn.whole: all of "{var.name}" was asked for before the loop was known to be ragged, with {rows} rows',
+                    f'rnn.whole: "{var.name}" was used before the loop was known to be ragged, with {rows} rows',
                     location=inside.location,
                     given=[var.describe()],
-                    hint="name the sequence before: rnn.step_input(sequence)",
+                    hint="call rnn.step_input(sequence) first",
                 )
 
     def settle(self, body: Block) -> None:
-        """Let `body` read the variables themselves."""
+        """Make `body` read the outer variables themselves."""
         replace_reads(body, {inside: var for var, inside in self._inside.items()})
         for inside in self._inside.values():
             body.vars.pop(inside.name, None)
@@ -82,20 +82,20 @@ class Wholes:
 
 
 def require_nothing_read(sequence: Var, body: Block) -> None:
-    """Raise ShapeError where `body`, which now is to step through `sequence`, has read whole what stands for its step from here on."""
+    """Raise ShapeError if `body` has already read whole a variable that now denotes its step."""
     for var in _read_from_outside(body):
         if var is sequence or (isinstance(sequence.shape[0], str) and var.shape and var.shape[0] == sequence.shape[0]):  # type: ignore[index]
             raise ShapeError(
-                f'rnn.step_input: "{var.name}" was read whole in this step, before the loop was known to step through {sequence.name}',
+                f'rnn.step_input: "{var.name}" was read whole in this step before the loop was known to step through {sequence.name}',
                 location=here(),
-                contract=f"in a step, what leads with {sequence.shape[0]} stands for its step",  # type: ignore[index]
+                contract=f"in a step, a variable whose first size is {sequence.shape[0]} denotes its step",  # type: ignore[index]
                 given=[var.describe(), sequence.describe()],
-                hint=f"call rnn.step_input({sequence.name}) first; rnn.whole({var.name}) is all of it",
+                hint=f"call rnn.step_input({sequence.name}) first, and rnn.whole({var.name}) for all of it",
             )
 
 
 def _read_from_outside(body: Block) -> Iterator[Var]:
-    """The variables of outer blocks that are read in `body`, and in the blocks that are being written in it."""
+    """Yield the outer variables read in `body` and in the open blocks inside it."""
     around = set(body.enclosing()) - {body}
     for block in body.program.blocks[body.index :]:
         if body in block.enclosing():
@@ -103,27 +103,27 @@ def _read_from_outside(body: Block) -> Iterator[Var]:
 
 
 def require_same_splits(sequence: Var, splits: Var | None, first: Var, those: Var | None) -> None:
-    """Raise ShapeError where `sequence` is not cut as the `first` sequence of a loop is, by `those`, or is ragged where that is not."""
+    """Raise ShapeError unless `sequence` has the same row splits, `those`, as the `first` sequence of a loop, or both have none."""
     if splits is not those:
         raise ShapeError(
-            f'rnn.step_input: "{sequence.name}" {_how_cut(splits)}, but "{first.name}" {_how_cut(those)}',
+            f'rnn.step_input: "{sequence.name}" {_describe_splits(splits)}, but "{first.name}" {_describe_splits(those)}',
             location=here(),
-            contract="the sequences of a loop are cut by the same row splits, or none is ragged",
+            contract="the sequences of a loop have the same row splits, or none is ragged",
             given=[sequence.describe(), first.describe()],
-            hint=f"where {first.name} was meant whole: rnn.whole({first.name})",
+            hint=f"if {first.name} is meant as a whole, use rnn.whole({first.name})",
         )
 
 
-def _how_cut(splits: Var | None) -> str:
-    return "is not ragged" if splits is None else f'is cut by "{splits.name}"'
+def _describe_splits(splits: Var | None) -> str:
+    return "is not ragged" if splits is None else f'has the row splits "{splits.name}"'
 
 
 def require_rows(sequence: Var, splits: Var) -> Size:
-    """The name of the number of rows into which `splits` cut a sequence. Raises ShapeError where it is no name."""
+    """Return the symbol of the number of rows into which `splits` divide a sequence. Raises ShapeError if it is not a symbol."""
     rows = add(splits.shape[0], -1)  # type: ignore[index]
     if names_in(rows) != {rows}:
         raise ShapeError(
-            f'rnn.step_input: "{sequence.name}" is cut into {rows} rows, where a ragged loop needs a name for their number',
+            f'rnn.step_input: "{sequence.name}" has {rows} rows, but a ragged loop needs a symbolic number of rows',
             location=here(),
             given=[sequence.describe(), splits.describe()],
             hint='declare the row splits as int64[n+1]: ol.layer.data("words", [], ragged=1)',

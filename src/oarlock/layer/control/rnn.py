@@ -10,9 +10,9 @@ with rnn.step():
     rnn.output(after)
 states = rnn()                              # float[t n 64]
 
-In the step, `words` itself stands for its step too, and so does whatever else leads with its number of steps: see `Recurrence`.
-Where `words` is ragged, float[words.t d], the same step runs over sequences of any lengths: `word` has a row for every sequence that
-still has a word, nothing is padded, and `states` is float[words.t 64], ragged as `words` is.
+In the step, `words` itself denotes its step too, and so does every variable with the same number of steps: see `Recurrence`. If `words` is
+ragged, float[words.t d], the same step runs over sequences of any lengths without padding: `word` has a row for every sequence that still
+has a word, and `states` is float[words.t 64], ragged like `words`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.substitution import rename_sizes, replace_reads
 from oarlock.ir.traversal import free_vars
 from oarlock.ir.var import Var
-from oarlock.layer.control.body import open_block, require_consistent, require_even, require_returned, require_same_block, require_uncut
+from oarlock.layer.control.body import forbid_row_splits, open_block, require_consistent, require_even, require_returned, require_same_block
 from oarlock.layer.control.memory import Memory
 from oarlock.layer.control.outer import Wholes, is_stepped, nothing_to_step_through, require_nothing_read, require_rows, require_same_splits
 from oarlock.op.creation import full, full_batch_size_like, full_like
@@ -45,13 +45,13 @@ _writing: "ContextVar[tuple[Recurrence, ...]]" = ContextVar("oarlock_recurrences
 class Recurrence:
     """A loop over the steps of sequences. `step()` opens its block, calling it closes the loop.
 
-    Ragged sequences, all cut by the same row splits, make a ragged loop of it. Inside a step of that, whatever has a row for each of
-    the n sequences, memories and variables of outside alike, has those rows whose sequence still has a step. Sizes decide by their
-    names: it is a variable's leading size being called as the number of rows that makes it one.
+    In its step, sequences denote their current step: those given to `step_input`, and every outer variable whose leading size has the same
+    name. If the step reads a variable before calling `step_input`, the first variable with leading size t, or with row splits, becomes the
+    sequence. `whole` is all of a variable.
 
-    The sequences that the loop steps through stand, in its step, for their step: what was given to `step_input`, and every variable of
-    outside whose leading size is called as theirs. Where the step reads before it has named one, a variable whose leading size is called
-    t, or is cut by row splits, is the first of them. `whole` is all of a variable.
+    Ragged sequences, all with the same row splits, make it a ragged loop. Inside its step, everything with a row for each of the n
+    sequences, memories and outer variables included, has only the rows whose sequence still has a step. Sizes are matched by name: a
+    variable has these rows if its leading size has the name of the number of rows.
     """
 
     def __init__(self, *, reverse: bool = False):
@@ -61,9 +61,9 @@ class Recurrence:
         self._sequences: dict[Var, Var] = {}
         self._splits: Var | None = None
         self._wholes = Wholes()
-        self._accumulators: dict[Var, Memory] = {}  # a tensor that will be the final memory -> the memory
+        self._accumulators: dict[Var, Memory] = {}  # tensor that becomes the final memory -> the memory
         self._outputs: list[Var] = []
-        self._starts: list[Var] = []  # what was computed before the loop for it to start with
+        self._starts: list[Var] = []  # initial values computed before the loop
         self._around = current_block()
         self._body: Block | None = None
         self._open = False
@@ -71,9 +71,9 @@ class Recurrence:
 
     @contextmanager
     def step(self) -> Iterator[None]:
-        """The block of one step. Raises ProgramError when entered a second time; an exception inside discards it."""
+        """Open the block of one step. Raises ProgramError when entered a second time; an exception inside discards it."""
         if self._body is not None:
-            raise ProgramError("rnn: it has a step block already", location=here())
+            raise ProgramError("rnn: it already has a step block", location=here())
         self._around = current_block()
         _writing.set((*_writing.get(), self))
         try:
@@ -93,7 +93,7 @@ class Recurrence:
     stepnet = step
 
     def _forget(self) -> None:
-        """As if no step had been written."""
+        """Reset the loop, as if no step had been written."""
         for var in self._starts:
             if self._around.vars.get(var.name) is var:
                 self._around.ops.remove(var.op)  # type: ignore[arg-type]
@@ -111,20 +111,20 @@ class Recurrence:
     def _require_outside(self, var: Var, what: str) -> None:
         if any(block is self._body for block in var.block.enclosing()):
             raise ProgramError(
-                f'rnn.{what}: "{var.name}" has a value inside the step only, yet the loop needs it before its first step',
+                f'rnn.{what}: "{var.name}" has a value inside the step only, but the loop needs it before its first step',
                 location=here(),
                 given=[var.describe()],
-                hint="make it before `with rnn.step():`",
+                hint="compute it before `with rnn.step():`",
             )
 
     def _require_own(self, memory: Memory, what: str) -> None:
         if memory not in self.memories:
-            raise ProgramError(f"rnn.{what}: that is not a memory of this rnn", location=here())
+            raise ProgramError(f"rnn.{what}: this is not a memory of this rnn", location=here())
 
     def step_input(self, sequence: Var) -> Var:
-        """Return this step of a sequence: T[t *d] -> T[*d]; of a ragged one, T[t *d] of n rows, -> T[n *d].
+        """Return this step of a sequence: T[t *d] -> T[*d]; for a ragged one, T[t *d] of n rows -> T[n *d].
 
-        Raises ShapeError for what has no steps, and where one sequence is ragged and another is not, or otherwise.
+        Raises ShapeError for a variable without dimensions, and if the sequences of the loop have different row splits.
         """
         body = self._require_open("step_input")
         sequence = require_type(sequence, "rnn.step_input: sequence", self._around)
@@ -148,30 +148,29 @@ class Recurrence:
         return self._sequences[sequence]
 
     def _stand_in(self, var: Var) -> Var:
-        """The variable that stands in the step for `var`, of outside: its step, where the loop steps through it, else itself."""
+        """Return the variable that an outer `var` denotes in the step: its step, if the loop steps through it, else itself."""
         return self.step_input(var) if is_stepped(var, self._sequences, self._around) else var
 
     def whole(self, var: Var) -> Var:
-        """All of `var`, in each step: T[t *d] of a sequence, which would else stand for its step. Raises ProgramError."""
+        """Return all of `var` in each step: T[t *d] for a sequence, which otherwise denotes its step. Raises ProgramError."""
         body = self._require_open("whole")
         var = require_type(var, "rnn.whole: var", self._around)
         self._require_outside(var, "whole")
         return self._wholes.of(var, body, None if self._splits is None else self._rows())
 
     def _rows(self) -> str:
-        """The name of the number of rows of the first step."""
+        """Return the symbol of the number of rows of the first step."""
         return next(iter(self._sequences.values())).shape[0]  # type: ignore[index, return-value]
 
     def memory(self, init: Var | None = None, *, shape: Sequence[int] | None = None) -> Memory:
-        """A state that starts as `init`, or as zeros: `shape=[256]` is 256 of them for each row of the first step input, [n 256].
+        """Create a state that starts as `init`, or as zeros: `shape=[256]` is 256 zeros for each row of the first step input, [n 256].
 
-        Read it by `previous_memory`, set it by `update_memory`. Zeros have the dtype of the step input where that is a float, else
-        float32. Raises ArgumentError where not one of the two is given; ProgramError for zeros where no step input tells their
-        number of rows.
+        Read it with `previous_memory`, set it with `update_memory`. Zeros have the dtype of the step input if that is a float, else
+        float32. Raises ArgumentError unless exactly one of the two is given; ProgramError for zeros if there is no step input with rows.
         """
         body = self._require_open("memory")
         if (init is None) == (shape is None):
-            raise ArgumentError("rnn.memory: it starts as init or as zeros of a shape, one of the two", location=here())
+            raise ArgumentError("rnn.memory: pass either init or shape", location=here())
         if shape is not None:
             init = self._zero_rows(shape)
         init = require_type(init, "rnn.memory: init", self._around)
@@ -181,18 +180,18 @@ class Recurrence:
         return self.memories[-1]
 
     def _zero_rows(self, shape: Sequence[int]) -> Var:
-        """Zeros of `shape` for each row of the first step input, made before the loop."""
+        """Return zeros of `shape` for each row of the first step input, computed before the loop."""
         sequence, step = next(iter(self._sequences.items()), (None, None))
         if sequence is None or not step.shape:  # type: ignore[union-attr]
             raise ProgramError(
-                "rnn.memory: zeros have as many rows as the first step input, and there is none with rows",
+                "rnn.memory: zeros have the rows of the first step input, but there is no step input with rows",
                 location=here(),
-                hint="rnn.step_input(sequence) before rnn.memory(shape=...)",
+                hint="call rnn.step_input(sequence) before rnn.memory(shape=...)",
             )
         return self._full_batch_size_like(sequence, shape, sequence.dtype if sequence.dtype.is_floating else DType.FLOAT32)
 
     def _full_batch_size_like(self, sequence: Var, shape: Sequence[int], dtype: DType) -> Var:
-        """Zeros of `shape` for each row of a step of `sequence`, made before the loop."""
+        """Return zeros of `shape` for each row of a step of `sequence`, computed before the loop."""
         with self._around:
             if self._splits is None:
                 self._starts.append(full_batch_size_like(sequence, axis=1, shape=shape, value=0.0, dtype=dtype))
@@ -202,18 +201,18 @@ class Recurrence:
         return self._starts[-1]
 
     def previous_memory(self, memory: Memory) -> Var:
-        """The state before this step."""
+        """Return the state before this step."""
         self._require_open("previous_memory")
         self._require_own(memory, "previous_memory")
         return memory.previous
 
     def update_memory(self, memory: Memory, value: Var) -> None:
-        """Make `value` the state after this step. Raises ProgramError the second time, ShapeError for another type."""
+        """Set the state after this step to `value`. Raises ProgramError the second time, ShapeError for another type."""
         body = self._require_open("update_memory")
         self._require_own(memory, "update_memory")
         (value,) = require_returned([require_type(value, "rnn.update_memory: value")], body, "rnn.update_memory")
         if memory.updated is not None:
-            raise ProgramError("rnn.update_memory: this memory is updated already", location=here(), given=[memory.updated.describe()])
+            raise ProgramError("rnn.update_memory: this memory is already updated", location=here(), given=[memory.updated.describe()])
         if (value.dtype, value.shape) != (memory.previous.dtype, memory.previous.shape):
             raise ShapeError(
                 f"rnn.update_memory: the state starts as {memory.previous.type_text} but becomes {value.type_text}",
@@ -223,36 +222,34 @@ class Recurrence:
         memory.updated = value
 
     def add_to(self, accum: Var, value: Var | None = None) -> Var:
-        """Add `value` to a state that starts as zeros; return the sum so far. None stands for the only step input.
+        """Add `value`, by default the only step input, to a state that starts as zeros; return the sum so far.
 
-        `accum` is a tensor without a value, `ol.framework.tensor()`: after the loop it is the state after the last step.
-        Raises ArgumentError where it has a value, ProgramError where None could be several things, ShapeError for a type of which no
-        zeros can be made before the first step.
+        `accum` is a tensor without a value, `ol.framework.tensor()`: after the loop it is the state after the last step. Raises
+        ArgumentError if it has a value, ProgramError for a `value` of None unless there is exactly one step input, ShapeError if zeros of
+        its type cannot be created before the first step.
         """
         body = self._require_open("add_to")
         accum = require_type(accum, "rnn.add_to: accum", self._around)
         if value is None:
             if len(self._sequences) != 1:
-                raise ProgramError(
-                    f"rnn.add_to: None stands for the step input, of which there are {len(self._sequences)}", location=here()
-                )
+                raise ProgramError(f"rnn.add_to: None means the step input, but there are {len(self._sequences)}", location=here())
             (value,) = self._sequences.values()
         (value,) = require_returned([require_type(value, "rnn.add_to: value")], body, "rnn.add_to")
         if accum.shape is not None or accum.op is not None or accum in self._accumulators or accum.block is not self._around:
             raise ArgumentError(
                 f'rnn.add_to: "{accum.name}" cannot become the sum over the steps',
                 location=here(),
-                contract="it is a tensor without a value, of the block in which the loop is written, and added to once",
+                contract="it is a tensor without a value, from the block of the loop, and used in one add_to",
                 given=[accum.describe()],
-                hint="accum = ol.framework.tensor(); a state that starts as a value is rnn.memory(init=value)",
+                hint="use accum = ol.framework.tensor(), or rnn.memory(init=value) for a state that starts as a value",
             )
         if not _is_fixed(value) and self._sequence_like(value) is None:
             raise ShapeError(
-                f"rnn.add_to: the state would start as zeros of {value.type_text}, which cannot be made before the first step",
+                f"rnn.add_to: the state would start as zeros of {value.type_text}, which cannot be created before the first step",
                 location=here(),
                 contract="zeros have sizes that are numbers, or the type of a step input",
                 given=[value.describe()],
-                hint="state = rnn.memory(init=zeros)",
+                hint="use state = rnn.memory(init=zeros)",
             )
         previous = body.new_var(body.program.unique("memory"), value.dtype, value.shape)
         self.memories.append(Memory(accum, previous, add_values(previous, value)))
@@ -260,14 +257,14 @@ class Recurrence:
         return self.memories[-1].updated  # type: ignore[return-value]
 
     def _sequence_like(self, value: Var) -> Var | None:
-        """A sequence whose step has the type of `value`."""
+        """Return a sequence whose step has the type of `value`, or None."""
         steps = self._sequences.items()
         return next((sequence for sequence, step in steps if (step.dtype, step.shape) == (value.dtype, value.shape)), None)
 
     def output(self, *values: Var) -> None:
-        """Output `values`; their steps are stacked, T[*d] -> T[t *d]. In a ragged loop, T[n *d] -> T[t *d], ragged too.
+        """Output `values` of every step; they are stacked, T[*d] -> T[t *d]. In a ragged loop, T[n *d] -> T[t *d], ragged too.
 
-        Raises ShapeError for a value whose size differs from step to step.
+        Raises ShapeError for a value whose size can differ between steps.
         """
         body = self._require_open("output")
         vars = require_returned([require_type(value, "rnn.output: value") for value in values], body, "rnn.output")
@@ -275,10 +272,10 @@ class Recurrence:
         self._outputs += vars
 
     def __call__(self) -> Var | tuple[Var, ...]:
-        """Close the loop and return its outputs: one, or a tuple. `final_memory` gives the states after the last step.
+        """Close the loop and return its outputs: one variable, or a tuple. `final_memory` returns the states after the last step.
 
-        Raises ProgramError where a memory is never updated or there is nothing to step through, ShapeError where the types
-        of a step do not fit; the step is taken back then.
+        Raises ProgramError if a memory is never updated or there is no sequence, ShapeError if the types of a step do not match; the step
+        is then removed.
         """
         body, program = self._body, self._around.program
         if body is None or self._open or self._called:
@@ -299,17 +296,19 @@ class Recurrence:
         for memory in self.memories:
             if memory.updated is None:
                 raise ProgramError(
-                    "rnn: a memory is never updated", location=memory.previous.location, hint="rnn.update_memory(memory, value) in the step"
+                    "rnn: a memory is never updated",
+                    location=memory.previous.location,
+                    hint="call rnn.update_memory(memory, value) in the step",
                 )
         if not self._sequences:
             raise nothing_to_step_through()
 
     def _close(self, body: Block) -> list[Var]:
-        """Append the op; return what it stacks."""
+        """Append the op; return its stacked outputs."""
         name = body.name.partition(".")[0]
         body.inputs = [*self._sequences.values(), *(memory.previous for memory in self.memories)]
         body.outputs = [*self._outputs, *(memory.updated for memory in self.memories if memory.updated is not None)]
-        constants = [] if self._splits is None else self._cut_to_rows(body, name)
+        constants = [] if self._splits is None else self._restrict_to_rows(body, name)
         self._wholes.settle(body)
         initial = [self._zeros(memory) if memory.initial in self._accumulators else memory.initial for memory in self.memories]
         final = [memory.initial if memory.initial in self._accumulators else None for memory in self.memories] + [None] * len(constants)
@@ -332,11 +331,11 @@ class Recurrence:
         self.finals = list(op.outputs["final"])
         return list(op.outputs["stacked"])
 
-    def _cut_to_rows(self, body: Block, name: str) -> list[Var]:
-        """Make a step one on the rows that still have a step; return what it captures by rows, which becomes memories that never change."""
+    def _restrict_to_rows(self, body: Block, name: str) -> list[Var]:
+        """Restrict a step to the rows that still have a step; return the captured row-wise variables, which become constant memories."""
         rows = self._rows()
         self._wholes.require_known(rows)
-        require_uncut(body, rows)
+        forbid_row_splits(body, rows)
         constants = [var for var in free_vars(body) if var.shape and var.shape[0] == rows]
         inside = {var: body.new_var(body.program.unique(var.name.partition("@")[0]), var.dtype, var.shape) for var in constants}
         replace_reads(body, inside)
@@ -347,13 +346,13 @@ class Recurrence:
         require_consistent(
             body,
             "rnn",
-            contract=f"a step sees, of what has a row for each of the {rows} sequences in front, the rows that still have a step",
-            hint="bring what is needed into that form before the loop",
+            contract=f"a step sees only the rows that still have a step of variables with a row for each of the {rows} sequences",
+            hint="convert the variables to that form before the loop",
         )
         return constants
 
     def _zeros(self, memory: Memory) -> Var:
-        """Zeros of the type of a memory, made before the loop."""
+        """Return zeros of the type of a memory, computed before the loop."""
         previous = memory.previous
         like = self._sequence_like(previous)
         if _is_fixed(previous) or like is None:
@@ -361,12 +360,12 @@ class Recurrence:
                 return full(shape=previous.shape, value=0.0, dtype=previous.dtype)
         if all(isinstance(size, int) for size in previous.shape[1:]):  # type: ignore[index]
             return self._full_batch_size_like(like, previous.shape[1:], previous.dtype)  # type: ignore[index, arg-type]
-        with self._around:  # only a sum over the steps has all the sizes
+        with self._around:  # a sum over the steps has all the sizes
             total = reduce_sum(like, axis=0) if self._splits is None else sequence_sum(like, self._splits)
             return full_like(total, value=0.0, dtype=previous.dtype)
 
     def final_memory(self, memory: Memory) -> Var:
-        """The state after the last step, of each row its own; what it started as where there was none."""
+        """Return the state after the last step of each row, or the initial state if there were no steps."""
         if not self._called:
             raise ProgramError("rnn.final_memory: call rnn() first", location=here())
         self._require_own(memory, "final_memory")
@@ -378,13 +377,13 @@ def _is_fixed(var: Var) -> bool:
 
 
 def innermost_recurrence(var: Var | None, what: str) -> Recurrence:
-    """The recurrence whose step is being written, in the program of `var`. Raises ProgramError where there is none."""
+    """Return the recurrence whose step is open in the program of `var`. Raises ProgramError if there is none."""
     for recurrence in reversed(_writing.get()):
         if var is None or recurrence._around.program is var.block.program:
             return recurrence
-    raise ProgramError(f"{what}: no step is being written", location=here(), hint="call it inside `with rnn.step():`")
+    raise ProgramError(f"{what}: no step is open", location=here(), hint="call it inside `with rnn.step():`")
 
 
 def rnn(*, reverse: bool = False) -> Recurrence:
-    """A recurrent network whose step is about to be written; with `reverse`, it starts at each sequence's last step."""
+    """Create a recurrent network; with `reverse`, it starts at the last step of each sequence."""
     return Recurrence(reverse=reverse)

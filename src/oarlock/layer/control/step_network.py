@@ -1,4 +1,4 @@
-"""Recurrent networks as the other documents of 2017 spell them: faces of `layer/control/rnn.py`, which emit what it emits.
+"""Recurrent networks in the 2017 API: aliases of `layer/control/rnn.py` that create the same ops.
 
 rnn = ol.create_rnn()
 with rnn.stepnet():
@@ -26,12 +26,12 @@ __all__ = ["add_to", "as_step_input", "create_rnn", "rnn"]
 
 
 def create_rnn(*, reverse: bool = False) -> Recurrence:
-    """`ol.rnn()`, as the Block document also calls it."""
+    """Create a recurrent network: alias of `ol.rnn()`, from the Block document of 2017."""
     return Recurrence(reverse=reverse)
 
 
 def as_step_input(sequence: Var) -> Var:
-    """One step of a sequence, `x.as_step_input()`: `step_input` of the recurrence whose step is being written.
+    """Return one step of a sequence, also as `x.as_step_input()`: `step_input` of the recurrence whose step is open.
 
     Raises ProgramError outside a step.
     """
@@ -40,20 +40,20 @@ def as_step_input(sequence: Var) -> Var:
 
 
 def add_to(accum: Var, value: Var | None = None) -> Var:
-    """Add `value` to a state that starts as zeros, and return the sum so far; None stands for the step input.
+    """Add `value`, by default the step input, to a state that starts as zeros; return the sum so far.
 
-    `accum` is `ol.framework.tensor()`. After the loop it is a variable like any other: the sum after the last step. Raises
-    ProgramError outside a step, and what `Recurrence.add_to` raises.
+    `accum` is `ol.framework.tensor()`. After the loop it is an ordinary variable: the sum after the last step. Raises ProgramError outside
+    a step, and the errors of `Recurrence.add_to`.
     """
     require_type(accum, "add_to: accum")
     return innermost_recurrence(accum, "add_to").add_to(accum, value)
 
 
 def rnn(input: Var, step_net: Callable[..., Var], *, concat_output: bool = True, reverse: bool = False) -> Var:
-    """Return the results of `step_net` for each step of a sequence, stacked; with `concat_output=False`, for the last step only.
+    """Return the results of `step_net` for each step of a sequence, stacked; with `concat_output=False`, only the result of the last step.
 
-    `step_net` is a function, of the step input or of nothing; it is called once, to write the step. The last step is the one that runs
-    last. Where a loop has none, `concat_output=False` fails when it runs; an empty sequence of a ragged input gives zeros. Raises
+    `step_net` is a function of the step input or of no arguments; it is called once, to write the step. The last step is the one that runs
+    last. If there are no steps, `concat_output=False` fails in the run; an empty sequence of a ragged input yields zeros. Raises
     ArgumentError, and the errors of `step_input` and `output`.
     """
     require_type(input, "layer.rnn: input")
@@ -62,7 +62,7 @@ def rnn(input: Var, step_net: Callable[..., Var], *, concat_output: bool = True,
     with loop.step():
         step = loop.step_input(input)
         given = step_net(step) if takes_step else step_net()
-        loop.output(require_type(given, "layer.rnn: what step_net returns"))
+        loop.output(require_type(given, "layer.rnn: the result of step_net"))
     stacked = loop()
     assert isinstance(stacked, Var)
     if concat_output:
@@ -74,15 +74,15 @@ def rnn(input: Var, step_net: Callable[..., Var], *, concat_output: bool = True,
 
 
 def _takes_step(step_net: object) -> bool:
-    """Whether a function takes the step input. Raises ArgumentError where it is none that can be called with that or with nothing."""
-    hint = "step_net=lambda: ol.layer.fc(ol.layer.add_to(accum, None), 100), or with an argument, the step input"
+    """Return whether a function takes the step input. Raises ArgumentError unless it can be called with one argument or none."""
+    hint = "step_net=lambda: ol.layer.fc(ol.layer.add_to(accum, None), 100), or a function of the step input"
     if isinstance(step_net, Var) or not callable(step_net):
         raise ArgumentError(
-            "layer.rnn: step_net is a function that writes the step, not "
+            "layer.rnn: step_net must be a function that writes the step, not "
             + ("a variable" if isinstance(step_net, Var) else describe_value(step_net)),
             location=here(),
             given=[step_net.describe()] if isinstance(step_net, Var) else [],
-            contract="what is computed before the call is computed once, around the loop; the step is written inside it",
+            contract="values computed before the call are computed once, outside the loop; the step is written inside it",
             hint=hint,
         )
     signature = inspect.signature(step_net)
@@ -92,7 +92,7 @@ def _takes_step(step_net: object) -> bool:
         except TypeError:
             continue
         return bool(arguments)
-    raise ArgumentError(f"layer.rnn: step_net takes the step input or nothing, not {signature}", location=here(), hint=hint)
+    raise ArgumentError(f"layer.rnn: step_net must take the step input or nothing, not {signature}", location=here(), hint=hint)
 
 
 Var.as_step_input = as_step_input  # type: ignore[attr-defined]

@@ -1,15 +1,15 @@
-"""Switch, cond and case: one of several blocks, chosen by scalars; the others are not run.
+"""Switch, cond and case: run one of several blocks, chosen by scalar conditions.
 
 switch = ol.switch()
 with switch.case(step < 100):                       # bool[]
     switch.output(step * slope)
 with switch.case(lambda: mean(losses) < 0.1):       # a condition written as a function is a block too,
-    switch.output(low)                              # which runs only where no case before was chosen
+    switch.output(low)                              # which runs only if no earlier case was chosen
 with switch.default():
     switch.output(high)
 rate = switch()
 
-Each block becomes a `conditional_block` that runs or does not, and `select_branch` gives the value of the one that ran.
+Each block becomes a `conditional_block`, which may or may not run, and `select_branch` returns the value of the one that ran.
 """
 
 import inspect
@@ -40,19 +40,19 @@ Written = Var | Sequence[Var]
 
 @dataclass(eq=False)
 class _Case:
-    """One block, what it returns, and the condition under which it is chosen; a default has none."""
+    """One block, its outputs, and its condition; a default has none."""
 
     block: Block
     condition: Var | None
-    test: Block | None = None  # the block that computes the condition, where that is written as a function
+    test: Block | None = None  # the block that computes the condition, if it is a function
     outputs: list[Var] = field(default_factory=list)
 
 
 class Switch:
     """Blocks with scalar conditions, tested in order. The first whose condition holds runs, or the default; calling it closes it.
 
-    The operators of a condition that is given as a variable run in any case; those of one that is given as a function run only
-    where no case before it was chosen.
+    The operators of a condition given as a variable always run; those of a condition given as a function run only if no earlier case was
+    chosen.
     """
 
     def __init__(self, kind: str = "switch"):
@@ -64,14 +64,14 @@ class Switch:
         self._called = False
 
     def case(self, condition: Var | Callable[[], Var]) -> AbstractContextManager[None]:
-        """A block that runs where `condition`, bool[] or a function that writes one, is the first to hold.
+        """Open a block that runs if `condition`, bool[] or a function that writes one, is the first to hold.
 
         Raises ProgramError after the default, ShapeError for a condition that is not one bool. An exception inside discards it.
         """
         return self._write_case(condition, f"case_{len(self._cases)}")
 
     def default(self) -> AbstractContextManager[None]:
-        """The block that runs where no condition holds. Raises ProgramError where there is one. An exception inside discards it."""
+        """Open the block that runs if no condition holds. Raises ProgramError if it exists already. An exception inside discards it."""
         self._require_writable("default")
         return self._write(None, None, "default", len(self._cases))
 
@@ -88,10 +88,12 @@ class Switch:
 
     def _require_writable(self, part: str) -> None:
         if self._called:
-            raise ProgramError(f"{self._kind}: it is closed, so it takes no more blocks", location=here())
+            raise ProgramError(f"{self._kind}: it is closed and accepts no more blocks", location=here())
         if self._open is not None:
             raise ProgramError(
-                f"{self._kind}: its block {self._open.block.name} is open", location=here(), hint="write its blocks side by side"
+                f"{self._kind}: its block {self._open.block.name} is open",
+                location=here(),
+                hint="write its blocks one after another, not nested",
             )
         if self._cases and _is_default(self._cases[-1]):
             raise ProgramError(f"{self._kind}: nothing is tested after the default", location=here(), hint="write the default last")
@@ -104,9 +106,9 @@ class Switch:
             self._require_writable(part)
             if position != len(self._cases):
                 raise ProgramError(
-                    f"{self._kind}: its block {part} was asked for before another block was written",
+                    f"{self._kind}: its block {part} was requested before another block was written",
                     location=here(),
-                    hint="enter each block in the `with` that asks for it",
+                    hint="enter each block directly: `with switch.case(...):`",
                 )
             with open_block(f"{self._stem}.{part}", self._around) as block:
                 self._open, entered = _Case(block, condition, test), True
@@ -121,16 +123,16 @@ class Switch:
                 self._open = None
 
     def output(self, *values: Var) -> None:
-        """Output `values`. All blocks return the same types."""
+        """Output `values` of a block. All blocks must return the same types."""
         if self._open is None:
             raise ProgramError(f"{self._kind}.output: call it inside one of its blocks", location=here())
         self._open.outputs += require_returned(values, self._open.block, f"{self._kind}.output")
 
     def __call__(self) -> Var | tuple[Var, ...]:
-        """Close it; return what the chosen block returns, one variable or a tuple of them.
+        """Close it; return the outputs of the chosen block, one variable or a tuple of them.
 
-        Raises ProgramError without a default, or where the blocks return different numbers of values, ShapeError where their types
-        differ; it takes the blocks back then.
+        Raises ProgramError without a default, or if the blocks return different numbers of values, ShapeError if their types differ; the
+        blocks are then removed.
         """
         if self._called or self._open is not None:
             raise ProgramError(f"{self._kind}: close it once, after its blocks", location=here())
@@ -142,7 +144,7 @@ class Switch:
             raise
         self._called = True
         stacks: list[list[Var]] = []
-        undecided: Var | None = None  # bool[]: that no case before was chosen; None before the first
+        undecided: Var | None = None  # bool[]: no earlier case was chosen; None before the first
         for item in self._cases:
             chosen, undecided = self._decide(item, undecided)
             item.block.outputs = item.outputs
@@ -151,7 +153,7 @@ class Switch:
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _decide(self, item: _Case, undecided: Var | None) -> tuple[Var, Var | None]:
-        """Whether a case is chosen, and whether there is a choice left after it."""
+        """Return whether a case is chosen, and whether a choice remains after it."""
         if _is_default(item):
             assert undecided is not None
             return undecided, None
@@ -165,7 +167,7 @@ class Switch:
     def _require_complete(self) -> None:
         if self._cases and not _is_default(self._cases[-1]):
             raise ProgramError(
-                f"{self._kind}: it has no default, so nothing tells what it returns where no condition holds",
+                f"{self._kind}: it has no default case, so its result is undefined if no condition holds",
                 location=here(),
                 hint=f"write one in `with {self._kind}.default():`",
             )
@@ -209,15 +211,15 @@ def _is_default(item: _Case) -> bool:
 
 
 def switch() -> Switch:
-    """Blocks of which the first whose scalar condition holds is run."""
+    """Create a switch: blocks of which the first whose scalar condition holds runs."""
     return Switch()
 
 
 def cond(condition: Var, true: Callable[[], Written], false: Callable[[], Written]) -> Var | tuple[Var, ...]:
-    """Return the result of `true` where `condition`, bool[], holds, else that of `false`; the other block is not run.
+    """Return the result of `true` if `condition`, bool[], holds, else that of `false`; the other block is not run.
 
-    Each function is called once, with a block of its own open, and returns a variable or a sequence of them. Both return the same types.
-    Raises the errors of `Switch`.
+    Each function is called once, in its own block, and returns a variable or a sequence of them. Both must return the same types. Raises
+    the errors of `Switch`.
     """
     condition = require_type(condition, "cond: the condition")
     for function in (true, false):
@@ -229,14 +231,14 @@ def cond(condition: Var, true: Callable[[], Written], false: Callable[[], Writte
 
 
 def case(pairs: Sequence[tuple[Var | Callable[[], Var], Callable[[], Written]]], default: Callable[[], Written]) -> Var | tuple[Var, ...]:
-    """Return the result of the function beside the first condition that holds, else that of `default`; as `cond`."""
+    """Return the result of the function paired with the first condition that holds, else that of `default`; see `cond`."""
     hint = "ol.case([(x < 0.0, lambda: -x)], lambda: x)"
     if not isinstance(pairs, list | tuple):
-        raise ArgumentError(f"case: the cases are a list of pairs, not {describe_value(pairs)}", location=here(), hint=hint)
+        raise ArgumentError(f"case: the cases must be a list of pairs, not {describe_value(pairs)}", location=here(), hint=hint)
     for pair in pairs:
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise ArgumentError(
-                f"case: a case is a pair, (condition, function), not {describe_value(pair)}",
+                f"case: a case must be a pair (condition, function), not {describe_value(pair)}",
                 location=here(),
                 hint=hint,
             )
@@ -245,7 +247,7 @@ def case(pairs: Sequence[tuple[Var | Callable[[], Var], Callable[[], Written]]],
 
 def _choose_first(kind: str, pairs: Sequence[tuple[Var | Callable[[], Var], Callable[[], Written]]], default: Callable[[], Written]):
     if not pairs:
-        raise ArgumentError(f"{kind}: there is nothing to choose from: no cases", location=here())
+        raise ArgumentError(f"{kind}: there are no cases", location=here())
     for function in (*(function for _, function in pairs), default):
         _require_function(function, kind, "a block")
     choice = Switch(kind)
@@ -256,42 +258,42 @@ def _choose_first(kind: str, pairs: Sequence[tuple[Var | Callable[[], Var], Call
 
 
 def switch_case(index: Var, functions: Mapping[int, Callable[[], Written]], default: Callable[[], Written]) -> Var | tuple[Var, ...]:
-    """Return the result of `functions[index]`, else that of `default`; `index` is a whole number, int64[]. As `cond`.
+    """Return the result of `functions[index]`, else that of `default`; `index` is an integer, int64[]. See `cond`.
 
-    Raises ArgumentError for a key that is no whole number, ShapeError for another `index`.
+    Raises ArgumentError for a key that is not an integer, ShapeError for another `index`.
     """
     index = require_type(index, "switch_case: index")
     if index.dtype.is_floating or index.dtype is DType.BOOL or index.shape != ():
         raise ShapeError(
-            f"switch_case: index is one whole number, int64[], not {index.type_text}", location=here(), given=[index.describe()]
+            f"switch_case: index must be one integer, int64[], not {index.type_text}", location=here(), given=[index.describe()]
         )
     if not isinstance(functions, Mapping):
         raise ArgumentError(
-            f"switch_case: the functions are a dict, a key for each, not {describe_value(functions)}",
+            f"switch_case: the functions must be a dict by integer, not {describe_value(functions)}",
             location=here(),
             hint="ol.switch_case(index, {0: lambda: x, 1: lambda: -x}, lambda: x * 0.0)",
         )
     for number in functions:
         if not isinstance(number, int) or isinstance(number, bool):
-            raise ArgumentError(f"switch_case: a key is a whole number, not {describe_value(number)}", location=here())
+            raise ArgumentError(f"switch_case: a key must be an integer, not {describe_value(number)}", location=here())
     pairs = [(equal(index, constant_like(number, index)), function) for number, function in functions.items()]
     return _choose_first("switch_case", pairs, default)
 
 
 def _require_function(function: object, kind: str, what: str) -> None:
-    """Raises ArgumentError for what is no function, or for one that cannot be called with nothing."""
-    hint = "lambda: x, or the name of a function that takes nothing"
+    """Raise ArgumentError unless `function` is a function that can be called without arguments."""
+    hint = "pass lambda: x, or a function without arguments"
     if not callable(function):
-        raise ArgumentError(f"{kind}: {what} is written by a function, not {describe_value(function)}", location=here(), hint=hint)
+        raise ArgumentError(f"{kind}: {what} must be a function, not {describe_value(function)}", location=here(), hint=hint)
     try:
         signature = inspect.signature(function)
-    except ValueError:  # written in C: calling it will tell
+    except ValueError:  # written in C: errors appear in the call
         return
     try:
         signature.bind()
     except TypeError:
         raise ArgumentError(
-            f"{kind}: {what} is written by a function that takes nothing, not one of {signature}", location=here(), hint=hint
+            f"{kind}: {what} must be a function without arguments, not one with {signature}", location=here(), hint=hint
         ) from None
 
 
@@ -300,7 +302,7 @@ def _write_function(choice: Switch, block: AbstractContextManager[None], functio
         written = function()
         if written is None:
             raise ArgumentError(
-                f"{choice._kind}: a function returned None; what it returns is what its block returns",
+                f"{choice._kind}: a function returned None, but its result is the output of its block",
                 location=here(),
                 hint="return a variable, or several in a tuple",
             )

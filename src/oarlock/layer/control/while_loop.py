@@ -1,4 +1,4 @@
-"""While: a block that runs as long as a condition holds, a number of times that nobody knows beforehand.
+"""While: run a block as long as a condition holds, a number of times that is known only at run time.
 
 loop = ol.while_loop(y < 100, max_trips=1000)   # y: float[], w: float[]
 with loop.block():
@@ -28,15 +28,15 @@ __all__ = ["WhileLoop", "while_loop"]
 
 
 class WhileLoop:
-    """A loop whose trips are counted by a condition. `block()` opens its body, calling it closes the loop.
+    """A loop that runs while a condition holds. `block()` opens its body, calling it closes the loop.
 
-    A variable of outside that is carried stands, in the body, for its value at the start of the trip; any other is the
-    same in every trip. Nothing outside changes: calling the loop gives the values at the end.
+    In the body, a carried outer variable denotes its value at the start of the iteration; other variables are the same in every iteration.
+    Outer variables do not change: calling the loop returns the final values.
     """
 
     def __init__(self, condition: Var, *, max_trips: int | None = None):
         if max_trips is not None and (not isinstance(max_trips, int) or isinstance(max_trips, bool) or max_trips < 1):
-            raise ArgumentError(f"while_loop: max_trips is a number of trips, not {max_trips!r:.60}", location=here())
+            raise ArgumentError(f"while_loop: max_trips must be a positive number of iterations, not {max_trips!r:.60}", location=here())
         self._condition = as_scalar(condition, "while_loop")
         self._max_trips = max_trips or 0
         self._around = current_block()
@@ -44,14 +44,14 @@ class WhileLoop:
         self._open = False
         self._called = False
         self._next_condition: Var | None = None
-        self._carried: dict[Var, Var] = {}  # a variable outside -> its value after a trip
+        self._carried: dict[Var, Var] = {}  # outer variable -> its value after an iteration
         self._outputs: list[Var] = []
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """The body. Raises ProgramError when entered a second time; an exception inside discards it."""
+        """Open the body. Raises ProgramError when entered a second time; an exception inside discards it."""
         if self._body is not None:
-            raise ProgramError("while_loop: it has a body already", location=here())
+            raise ProgramError("while_loop: it already has a body", location=here())
         require_same_block(current_block(), self._around, "while_loop.block")
         program = self._around.program
         try:
@@ -72,7 +72,7 @@ class WhileLoop:
         return self._body
 
     def carry(self, var: Var, value: Var) -> None:
-        """Make `value` what `var`, a variable from outside the body, stands for in the next trip. Both are of one type.
+        """Set the value of `var`, an outer variable, in the next iteration to `value`, of the same type.
 
         Raises ProgramError the second time and for a variable of the body, ShapeError for another type.
         """
@@ -81,27 +81,27 @@ class WhileLoop:
         (value,) = require_returned([value], body, "while_loop.carry")
         if var.block not in set(self._around.enclosing()):
             raise ProgramError(
-                f'while_loop.carry: "{var.name}" has a value inside the body only, yet the loop needs it before its first trip',
+                f'while_loop.carry: "{var.name}" has a value inside the body only, but the loop needs it before its first iteration',
                 location=here(),
                 given=[var.describe()],
-                hint="carry a variable from outside, which gives the first value",
+                hint="carry an outer variable, which holds the initial value",
             )
         if var in self._carried:
-            raise ProgramError(f'while_loop.carry: "{var.name}" is carried already', location=here(), given=[self._carried[var].describe()])
+            raise ProgramError(f'while_loop.carry: "{var.name}" is already carried', location=here(), given=[self._carried[var].describe()])
         if (var.dtype, var.shape) != (value.dtype, value.shape):
             raise ShapeError(
-                f'while_loop.carry: "{var.name}" begins as {var.type_text} but goes on as {value.type_text}',
+                f'while_loop.carry: "{var.name}" starts as {var.type_text} but continues as {value.type_text}',
                 location=here(),
                 given=[var.describe(), value.describe()],
             )
         self._carried[var] = value
 
     def update_condition(self, condition: Var) -> None:
-        """Make `condition`, bool[], what decides whether there is a next trip. It must be computed in the body."""
+        """Set `condition`, bool[], to decide whether another iteration follows. It must be computed in the body."""
         body = self._require_open("update_condition")
         if self._next_condition is not None:
             raise ProgramError(
-                "while_loop.update_condition: the condition is updated already", location=here(), given=[self._next_condition.describe()]
+                "while_loop.update_condition: the condition is already updated", location=here(), given=[self._next_condition.describe()]
             )
         condition = as_scalar(condition, "while_loop.update_condition")
         if condition.block is not body:
@@ -109,22 +109,21 @@ class WhileLoop:
                 f'while_loop.update_condition: "{condition.name}" is not computed in the body, so the loop would never end',
                 location=here(),
                 given=[condition.describe()],
-                hint="compute it from what the trip has computed",
+                hint="compute it from values of the iteration",
             )
         self._next_condition = condition
 
     def output(self, *values: Var) -> None:
-        """Output `values` of every trip; they are stacked, T[*d] -> T[trips *d]."""
+        """Output `values` of every iteration; they are stacked, T[*d] -> T[trips *d]."""
         body = self._require_open("output")
         vars = require_returned(values, body, "while_loop.output")
         require_even(vars, body, "while_loop.output")
         self._outputs += vars
 
     def __call__(self) -> Var | tuple[Var, ...]:
-        """Close the loop; return the carried values at its end, in the order of `carry`, then the stacked outputs.
+        """Close the loop; return the final carried values, in the order of `carry`, then the stacked outputs: one variable, or a tuple.
 
-        That is one variable, or a tuple.
-        Raises ProgramError where the condition is never updated, or nothing is carried; it takes the body back then.
+        Raises ProgramError if the condition is never updated, or nothing is carried; the body is then removed.
         """
         if self._body is None or self._open or self._called:
             raise ProgramError("while_loop: close it once, after its body", location=here())
@@ -152,29 +151,29 @@ class WhileLoop:
             raise ProgramError(
                 "while_loop: its condition is never updated, so it would never end",
                 location=here(),
-                hint="loop.update_condition(condition) in the body",
+                hint="call loop.update_condition(condition) in the body",
             )
         if not self._carried:
             raise ProgramError(
-                "while_loop: nothing is carried from trip to trip, so every trip would be the same",
+                "while_loop: nothing is carried, so every iteration would be the same",
                 location=here(),
-                hint="loop.carry(var, value) in the body",
+                hint="call loop.carry(var, value) in the body",
             )
         if self._body is not None and not _may_change(self._body, self._next_condition, set(self._carried)):
             raise ProgramError(
-                f'while_loop: its condition "{self._next_condition.name}" does not depend on what is carried, so it would never change',
+                f'while_loop: its condition "{self._next_condition.name}" does not depend on a carried variable, so it would never change',
                 location=here(),
                 given=[self._next_condition.describe()],
-                hint="compute it from a variable that is carried, or from its next value",
+                hint="compute it from a carried variable or its next value",
             )
 
 
 def _may_change(body: Block, condition: Var, carried: set[Var]) -> bool:
-    """Whether `condition` may be another one in another trip: it depends on what is carried, or on chance."""
+    """Return whether `condition` can change between iterations: it depends on a carried variable or on randomness."""
     ops = needed_ops(body.ops, [condition])
     return any(var in carried for op in ops for var in op.reads) or any(standard.get(op.type).effects for op in ops)
 
 
 def while_loop(condition: Var, *, max_trips: int | None = None) -> WhileLoop:
-    """A loop that runs as long as a condition, bool[], holds; more than `max_trips` trips are an error when it runs."""
+    """Create a loop that runs while `condition`, bool[], holds; the run raises an error after more than `max_trips` iterations."""
     return WhileLoop(condition, max_trips=max_trips)
