@@ -470,7 +470,7 @@ def test_a_parameter_of_two_optimizers(require):
             ol.optimizer.Adam().minimize(cost)
         """,
         """
-        oarlock.ProgramError: "fc_0.w" is updated by an optimizer already
+        oarlock.ProgramError: "fc_0.w" is already updated by an optimizer
           model.py:5      ol.optimizer.Adam().minimize(cost)
               "fc_0.w"   float32[3, 1]   parameter; created at model.py:3
           Try: minimize(cost, parameters=[...]) divides parameters between optimizers    (oarlock explain ProgramError)

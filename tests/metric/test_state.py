@@ -195,7 +195,7 @@ def test_a_metric_in_a_branch_is_refused_and_leaves_nothing():
     with ol.Program() as program:
         x = ol.layer.data("x", [])
         branches = ol.ifelse()
-        with pytest.raises(ol.ProgramError, match="metric.mean: what it counts cannot be kept from main/"), branches.true_block():
+        with pytest.raises(ol.ProgramError, match="metric.mean: its state cannot be updated in main/"), branches.true_block():
             ol.metric.mean(x)
         assert [var.name for var in program.main.vars.values() if var.persistable] == []
 
@@ -228,7 +228,7 @@ def test_a_name_that_is_taken_is_refused():
         (lambda x, y, label: ol.metric.auc(x, label, bins=1), ol.ArgumentError, "metric.auc: bins is a whole number from 2, not 1"),
         (lambda x, y, label: ol.metric.edit_distance(label, label), ol.ArgumentError, "metric.edit_distance: hypothesis is not ragged"),
         (lambda x, y, label: ol.metric.mean(3.0), ol.ArgumentError, "metric.mean: x must be a variable of a program, not 3.0"),
-        (lambda x, y, label: ol.metric.reset(x, ol.Scope()), ol.ArgumentError, '"x" counts nothing, so it cannot begin anew'),
+        (lambda x, y, label: ol.metric.reset(x, ol.Scope()), ol.ArgumentError, '"x" is not a metric, so it cannot be reset'),
         (lambda x, y, label: ol.metric.reset([], ol.Scope()), ol.ArgumentError, "reset takes a program, or values of metrics"),
     ],
 )

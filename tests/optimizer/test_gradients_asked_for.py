@@ -24,10 +24,10 @@ def written() -> tuple[ol.Program, ol.Var, list[ol.Var]]:
         (lambda cost, _: ol.append_backward(cost, 3), "parameters: int 3 is no variable"),
         (lambda _, some: ol.optimizer.SGD().minimize("cost", some), "the cost: str 'cost' is no variable"),
         (lambda cost, _: ol.optimizer.SGD().minimize(cost, "f.w"), "parameters: str 'f.w' is no variable"),
-        (lambda _, some: ol.optimizer.SGD().apply(some), "apply takes pairs of a parameter and its gradient, not Var float32[3, 2]"),
-        (lambda cost, _: ol.optimizer.SGD().apply(cost), "apply takes pairs of a parameter and its gradient, not Var float32[]"),
+        (lambda _, some: ol.optimizer.SGD().apply(some), "apply: expected pairs of a parameter and its gradient, not Var float32[3, 2]"),
+        (lambda cost, _: ol.optimizer.SGD().apply(cost), "apply: expected pairs of a parameter and its gradient, not Var float32[]"),
         (lambda _, some: ol.optimizer.SGD().apply([(some[0], None)]),
-         "apply takes pairs of a parameter and its gradient, not tuple (<Var main/f.w float32[3, 2]>, None)"),
+         "apply: expected pairs of a parameter and its gradient, not tuple (<Var main/f.w float32[3, 2]>, None)"),
     ],
 )  # fmt: skip
 def test_what_is_no_variable_is_refused_and_nothing_is_written(written, ask: Callable, message: str):
@@ -50,7 +50,7 @@ def test_no_parameters_are_told_from_a_cost_that_has_none(written):
     program, cost, _ = written
     with program, pytest.raises(ol.ProgramError) as raised:
         ol.optimizer.SGD().minimize(cost, [])
-    assert raised.value.message == "parameters is empty, so there is nothing to update"
+    assert raised.value.message == "parameters is empty: there is nothing to update"
 
 
 def test_one_parameter_stands_for_a_list_and_each_is_updated_once(written):

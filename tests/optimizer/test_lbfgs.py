@@ -280,7 +280,7 @@ def test_what_it_cannot_update_is_refused_and_the_program_is_as_it_was():
     with program:
         half = ol.layer.create_parameter([2], name="half", dtype="float32")
         mixed = cost + ol.op.cast(ol.layer.mean(half), dtype="float64")
-    with pytest.raises(ol.DTypeError, match="LBFGS: the parameters are all float32, or all float64"):
+    with pytest.raises(ol.DTypeError, match="LBFGS: the parameters must be all float32 or all float64"):
         ours.LBFGS().minimize(mixed)
     assert program.main.tail == []
     assert before == regression(None)[0].to_bytes()

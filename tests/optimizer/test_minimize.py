@@ -188,7 +188,7 @@ def test_what_a_caller_holds_of_a_parameter_does_not_change_under_them(small):
 def test_a_rate_is_above_zero(rate):
     with pytest.raises(ol.ArgumentError) as raised:
         ol.optimizer.SGD(rate)
-    assert raised.value.message == f"a learning rate is a finite number above 0, not {rate!r}"
+    assert raised.value.message == f"a learning rate must be a positive finite number, not {rate!r}"
 
 
 def require_refused(small: Classifier, kind: type[ol.OarlockError], message: str, cost: ol.Var, **options: object) -> None:
@@ -201,7 +201,7 @@ def require_refused(small: Classifier, kind: type[ol.OarlockError], message: str
 
 def test_a_second_optimizer_of_the_same_parameters_is_refused(small):
     ol.optimizer.Adam().minimize(small.cost)
-    require_refused(small, ol.ProgramError, '"fc_0.w" is updated by an optimizer already', small.cost)
+    require_refused(small, ol.ProgramError, '"fc_0.w" is already updated by an optimizer', small.cost)
 
 
 def test_a_cost_of_many_numbers_is_refused(small):
@@ -210,9 +210,9 @@ def test_a_cost_of_many_numbers_is_refused(small):
 
 def test_nothing_to_update_is_refused(small):
     constant = ol.layer.mean(small.program.main.inputs[0])
-    message = f'"{constant.name}" depends on no trainable parameter, so there is nothing to update'
+    message = f'"{constant.name}" depends on no trainable parameter: there is nothing to update'
     require_refused(small, ol.ProgramError, message, constant)
-    require_refused(small, ol.ProgramError, "parameters is empty, so there is nothing to update", small.cost, parameters=[])
+    require_refused(small, ol.ProgramError, "parameters is empty: there is nothing to update", small.cost, parameters=[])
 
 
 def test_a_parameter_that_the_cost_does_not_depend_on_is_refused(small):

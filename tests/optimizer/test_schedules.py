@@ -256,24 +256,24 @@ def test_a_run_with_a_schedule_goes_on_bit_for_bit_where_it_was_saved(tmp_path):
     [
         (lambda: schedule.StepDecay(0.0, 5), "StepDecay: rate is a finite number above 0, not 0.0"),
         (lambda: schedule.StepDecay(0.1, 0), "StepDecay: every is a whole number from 1, not 0"),
-        (lambda: schedule.MultiStepDecay(0.1, [5, 3]), "MultiStepDecay: milestones: they rise, unlike [5, 3]"),
+        (lambda: schedule.MultiStepDecay(0.1, [5, 3]), "MultiStepDecay: milestones: they must be increasing, unlike [5, 3]"),
         (lambda: schedule.PolynomialDecay(0.1, 10, power=-1.0), "PolynomialDecay: power is a finite number above 0, not -1.0"),
         (lambda: schedule.CosineDecay(0.1, 1.5), "CosineDecay: steps is a whole number from 1, not 1.5"),
         (lambda: schedule.CosineRestarts(0.1, 5, 0), "CosineRestarts: multiplier is a whole number from 1, not 0"),
-        (lambda: schedule.WarmUp("fast", 5), "WarmUp: into is a schedule or a number, not str 'fast'"),
+        (lambda: schedule.WarmUp("fast", 5), "WarmUp: into must be a schedule or a number, not str 'fast'"),
         (lambda: schedule.WarmUp(-0.1, 5), "WarmUp: into is a finite number not below 0, not -0.1"),
         (lambda: schedule.Noam(0), "Noam: width is a whole number from 1, not 0"),
         (lambda: schedule.Cyclic(0.5, 0.1), "Cyclic: most is a finite number above 0.5, not 0.1"),
         (lambda: schedule.Cyclic(0.1, 0.5, mode="square"), "Cyclic: mode is 'triangular', 'triangular2' or 'exp_range', not 'square'"),
-        (lambda: schedule.OneCycle(0.1, 3), "OneCycle: 3 steps are too few, for some phase would have none"),
+        (lambda: schedule.OneCycle(0.1, 3), "OneCycle: 3 steps are too few: some phase would have none"),
         (
             lambda: schedule.OneCycle(0.1, 100, rising=0.5, three_phases=True),
             "OneCycle: rising is a finite number above 0 and below 0.5, not 0.5",
         ),
         (lambda: schedule.Piecewise([5], [0.1]), "Piecewise: 1 boundaries part 2 rates, not 1"),
-        (lambda: schedule.Sequential([0.1, "b"], [5]), "Sequential: a schedule is a schedule or a number, not str 'b'"),
+        (lambda: schedule.Sequential([0.1, "b"], [5]), "Sequential: a schedule must be a schedule or a number, not str 'b'"),
         (lambda: schedule.ReduceOnPlateau(0.1, 1.0), "ReduceOnPlateau: factor is a finite number above 0 and below 1, not 1.0"),
-        (lambda: schedule.ReduceOnPlateau(0.1, measure="loss"), "ReduceOnPlateau: measure is a variable, not str 'loss'"),
+        (lambda: schedule.ReduceOnPlateau(0.1, measure="loss"), "ReduceOnPlateau: measure must be a variable, not str 'loss'"),
     ],
 )
 def test_bad_settings_of_schedules_are_errors_of_ours(make, message):
@@ -285,9 +285,9 @@ def test_bad_settings_of_schedules_are_errors_of_ours(make, message):
 @pytest.mark.parametrize(
     ("rate", "error", "message"),
     [
-        (lambda progress: 0.1, ol.ArgumentError, "a schedule returns a variable, float64[], not float 0.1"),
-        (lambda progress: ol.op.full(shape=(2,), value=0.1), ol.ShapeError, "a schedule returns one number, not float32[2]"),
-        (lambda progress: ol.op.cast(progress.step, dtype="int64"), ol.DTypeError, "a schedule returns a float, not int64[]"),
+        (lambda progress: 0.1, ol.ArgumentError, "a schedule must return a variable, float64[], not float 0.1"),
+        (lambda progress: ol.op.full(shape=(2,), value=0.1), ol.ShapeError, "a schedule must return one number, not float32[2]"),
+        (lambda progress: ol.op.cast(progress.step, dtype="int64"), ol.DTypeError, "a schedule must return a float, not int64[]"),
     ],
 )
 def test_a_schedule_of_ones_own_that_gives_no_rate_is_refused_and_changes_nothing(rate, error, message):

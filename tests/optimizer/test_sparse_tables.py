@@ -185,7 +185,7 @@ WHOLE = {
         lambda: ol.optimizer.SGD(0.1, weight_decay=0.1),
         "SGD decays every row in each step; lazy=True updates no others than were looked up",
     ),
-    "accumulation": (lambda: ol.optimizer.SGD(0.1, accumulate=2), "SGD adds up those of 2 steps"),
+    "accumulation": (lambda: ol.optimizer.SGD(0.1, accumulate=2), "SGD accumulates the gradients of 2 steps"),
     "Lamb": (lambda: ol.optimizer.Lamb(0.05), "Lamb changes every row in each step"),
 }
 
@@ -193,7 +193,7 @@ WHOLE = {
 @pytest.mark.parametrize("name", WHOLE)
 def test_what_needs_a_whole_gradient_says_so_and_has_it(name):
     optimizer, reason = WHOLE[name]
-    message = f'the gradient of "words" is a whole table, though a lookup asks for rows: {reason}'
+    message = f'the gradient of "words" is dense although a lookup requests rows: {reason}'
     with pytest.warns(UserWarning, match=f"^{re.escape(message)}$") as caught:
         program, cost = program_of(optimizer())
     assert caught[0].filename == __file__
@@ -202,7 +202,7 @@ def test_what_needs_a_whole_gradient_says_so_and_has_it(name):
 
 @pytest.mark.parametrize("kind", [ol.optimizer.Lamb, ol.optimizer.Lars, ol.optimizer.Muon])
 def test_an_optimizer_that_looks_at_all_rows_is_not_lazy(kind):
-    with pytest.raises(ol.ArgumentError, match=f"^{kind.__name__}: its steps depend on all rows of a table, so none of them is lazy\n"):
+    with pytest.raises(ol.ArgumentError, match=f"^{kind.__name__}: its updates depend on all rows of a table, so lazy cannot be used\n"):
         kind(0.1, lazy=True)
 
 

@@ -175,8 +175,7 @@ def test_an_input_carries_a_ragged_value():
         *(
             (
                 lambda name=name: ol.layer.data(name, [], ragged=1),
-                f'"{name}": the sizes of a ragged input are called after it, '
-                "so its name is one of letters, digits, _ and ., a letter first",
+                f'"{name}": the name of a ragged input must consist of letters, digits, _ and ., and start with a letter',
             )
             for name in ("my-words", "1st", "w" * 255)
         ),

@@ -387,7 +387,7 @@ def test_a_cost_without_parameters_is_refused():
         cost = ol.layer.mean(ol.layer.data("x", shape=[3]))
     with pytest.raises(ol.ProgramError) as raised:
         ol.train(cost, small_rows(), progress=False)
-    assert raised.value.message == '"mean_0" depends on no trainable parameter, so there is nothing to update'
+    assert raised.value.message == '"mean_0" depends on no trainable parameter: there is nothing to update'
 
 
 def test_an_optimizer_is_given_once(small):

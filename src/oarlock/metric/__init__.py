@@ -1,11 +1,11 @@
-"""Metrics: what a model is judged by, over all batches, as state of the program. `ol.metric.accuracy(logits, label)`.
+"""Metrics over whole data sets, as state of the program: `ol.metric.accuracy(logits, label)`.
 
-    accuracy = ol.metric.accuracy(logits, label)         # a value like any other: fetch it, show it, save it
+    accuracy = ol.metric.accuracy(logits, label)         # an ordinary variable: fetch it, show it, save it
     result = ol.train(cost, train, validate=test, show={"accuracy": accuracy})
-    ol.metric.reset(accuracy, scope)                     # where batches are run by hand: begin anew
+    ol.metric.reset(accuracy, scope)                     # for custom loops: start over
 
-Each is computed of what all batches before this one and this one add up to. `executor.run` counts a batch, training or not;
-`executor.eval`, `ol.infer` and a server do not.
+A metric is computed over all batches since the last reset, the current one included. `executor.run` counts a batch, whether it is training
+or not; `executor.eval`, `ol.infer` and a server do not.
 """
 
 from oarlock.metric.classes import accuracy, binary_accuracy, confusion_matrix, f1, mean_iou, precision, recall, top_k_accuracy

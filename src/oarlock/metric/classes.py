@@ -1,5 +1,6 @@
-"""How well classes are told: shares of rows, and what tables of the classes told and the true ones say. Their definitions are those of
-scikit-learn, as are their values where a denominator is 0: precision, recall and F1 are 0, and a share of no rows is NaN.
+"""Classification metrics: accuracies, and metrics computed from a confusion matrix.
+
+Definitions and values for a zero denominator follow scikit-learn: precision, recall and F1 are 0, and a fraction of no rows is NaN.
 """
 
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from oarlock.ir.shape_rules import require_axis
 from oarlock.ir.var import Var
 from oarlock.layer.parameter import require_number
 from oarlock.metric.means import add_up
-from oarlock.metric.state import State, may_be_alike, measuring, ratio
+from oarlock.metric.state import State, can_be_equal, measuring, ratio
 from oarlock.op.comparison import equal, greater, not_equal
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.composed.shape import unsqueeze
@@ -33,17 +34,20 @@ _AVERAGES = ("macro", "micro", "weighted", None)
 
 
 def accuracy(predict: Var, label: Var, *, axis: int = -1, ignore_index: int = -100, name: str | None = None) -> Var:
-    """The share of labels at which `predict` is largest: float[...s k ...t], int64[...s ...t] -> float64[].
+    """Return the fraction of labels at which `predict` is largest: float[...s k ...t], int64[...s ...t] -> float64[].
 
-    `axis` of `predict` is that of the classes. Labels that are `ignore_index` are not counted. NaN where none is.
-    State `<name>.right`, `<name>.count` int64[].
+    `axis` is the class axis of `predict`. Labels equal to `ignore_index` are not counted; NaN if no label is counted. State `<name>.right`,
+    `<name>.count` int64[].
     """
     with _given("accuracy", name, predict, label, axis) as (state, predict, label):
         return state.out(_share(state, equal(argmax(predict, axis=axis), label), label, ignore_index))
 
 
 def top_k_accuracy(predict: Var, label: Var, k: int, *, ignore_index: int = -100, name: str | None = None) -> Var:
-    """The share of labels that are among the `k` largest entries of their row: float[*b c], int64[*b] -> float64[]. Else as `accuracy`."""
+    """Return the fraction of labels among the `k` largest entries of their row: float[*b c], int64[*b] -> float64[].
+
+    Ignored labels and state are as in `accuracy`.
+    """
     require_count("metric.top_k_accuracy: k", k)
     with _given("top_k_accuracy", name, predict, label, -1) as (state, predict, label):
         _, indices = top_k(predict, k=k)
@@ -52,23 +56,23 @@ def top_k_accuracy(predict: Var, label: Var, k: int, *, ignore_index: int = -100
 
 
 def binary_accuracy(predict: Var, label: Var, *, threshold: float = 0.5, ignore_index: int = -100, name: str | None = None) -> Var:
-    """The share of labels, 0 or 1, that are 1 where `predict` is above `threshold`, and else 0: float[...s], int64[...s] -> float64[].
+    """Return the fraction of labels, 0 or 1, that equal ``predict > threshold``: float[...s], int64[...s] -> float64[].
 
-    Otherwise as `accuracy`.
+    Ignored labels and state are as in `accuracy`.
     """
     with _given("binary_accuracy", name, predict, label) as (state, predict, label):
-        told = cast(greater(predict, constant_like(threshold, predict)), dtype=DType.INT64)
-        return state.out(_share(state, equal(told, label), label, ignore_index))
+        predicted = cast(greater(predict, constant_like(threshold, predict)), dtype=DType.INT64)
+        return state.out(_share(state, equal(predicted, label), label, ignore_index))
 
 
 def confusion_matrix(
     predict: Var, label: Var, *, axis: int = -1, threshold: float = 0.5, ignore_index: int = -100, name: str | None = None
 ) -> Var:
-    """How often each true class, a row, was told to be each class, a column: int64[k k].
+    """Count how often each true class (row) was predicted as each class (column): int64[k k].
 
-    `predict` has a score for each class along its `axis`, float[...s k ...t] beside labels int64[...s ...t]; or as many elements as labels,
-    float[...s], of which those above `threshold` say 1 and others 0. Labels that are `ignore_index` are not counted; one that is no class
-    makes the run raise KernelError. State `<name>.counts` int64[k k].
+    `predict` has a score for each class along `axis`, float[...s k ...t], with labels int64[...s ...t]; or the shape of the labels,
+    float[...s], where scores above `threshold` mean class 1 and others class 0. Labels equal to `ignore_index` are not counted; an invalid
+    class makes the run raise KernelError. State `<name>.counts` int64[k k].
     """
     with _given("confusion_matrix", name, predict, label, axis) as (state, predict, label):
         return state.out(table_of(state, predict, label, axis, threshold, ignore_index))
@@ -84,16 +88,16 @@ def precision(
     ignore_index: int = -100,
     name: str | None = None,
 ) -> Var:
-    """Of the rows told to be of a class, the share that is: float64[], or float64[k] where `average` is None.
+    """Return the fraction of rows predicted as a class that belong to it: float64[], or float64[k] if `average` is None.
 
-    `average` is "macro", the mean over the classes that are there or were told; "weighted", that mean by how often each is there; "micro",
-    the share over all classes together; None for each class alone, 0 where it was never told. What else is given, and the state, are those
-    of `confusion_matrix`; where `predict` has no axis of classes, it is the precision of class 1, whatever `average`.
-    Raises ArgumentError for another average.
+    `average` is "macro", the mean over the classes that occur in labels or predictions; "weighted", their mean weighted by frequency in the
+    labels; "micro", the fraction over all classes together; or None, one value per class, 0 for a class that was never predicted. The other
+    arguments and the state are as in `confusion_matrix`; if `predict` has no class axis, the result is the precision of class 1, regardless
+    of `average`. Raises ArgumentError for an invalid `average`.
     """
     with _given("precision", name, predict, label, axis) as (state, predict, label):
-        right, told, true = _counts(state, predict, label, axis, threshold, ignore_index)
-        return state.out(_averaged(right, told, (told, true), _require_average(average, predict, label)))
+        right, predicted, true = _counts(state, predict, label, axis, threshold, ignore_index)
+        return state.out(_average(right, predicted, (predicted, true), _require_average(average, predict, label)))
 
 
 def recall(
@@ -106,10 +110,13 @@ def recall(
     ignore_index: int = -100,
     name: str | None = None,
 ) -> Var:
-    """Of the rows of a class, the share that is told to be: float64[], or float64[k] where `average` is None. Otherwise as `precision`."""
+    """Return the fraction of rows of a class that are predicted as it: float64[], or float64[k] if `average` is None.
+
+    Arguments, state and errors are as in `precision`.
+    """
     with _given("recall", name, predict, label, axis) as (state, predict, label):
-        right, told, true = _counts(state, predict, label, axis, threshold, ignore_index)
-        return state.out(_averaged(right, true, (told, true), _require_average(average, predict, label)))
+        right, predicted, true = _counts(state, predict, label, axis, threshold, ignore_index)
+        return state.out(_average(right, true, (predicted, true), _require_average(average, predict, label)))
 
 
 def f1(
@@ -122,50 +129,52 @@ def f1(
     ignore_index: int = -100,
     name: str | None = None,
 ) -> Var:
-    """The harmonic mean of the precision and the recall of a class: float64[], or float64[k] where `average` is None. Else as `precision`.
+    """Return the harmonic mean of precision and recall of a class: float64[], or float64[k] if `average` is None.
 
-    It is twice the rows told right by those told to be of the class and those of the class. The mean is that of F1 of each class.
+    For a class it is twice the correct rows divided by the predicted plus the actual rows; averages are over the F1 of the classes.
+    Arguments, state and errors are as in `precision`.
     """
     with _given("f1", name, predict, label, axis) as (state, predict, label):
-        right, told, true = _counts(state, predict, label, axis, threshold, ignore_index)
-        return state.out(_averaged(add(right, right), add(told, true), (told, true), _require_average(average, predict, label)))
+        right, predicted, true = _counts(state, predict, label, axis, threshold, ignore_index)
+        return state.out(_average(add(right, right), add(predicted, true), (predicted, true), _require_average(average, predict, label)))
 
 
 def mean_iou(predict: Var, label: Var, *, axis: int = -1, threshold: float = 0.5, ignore_index: int = -100, name: str | None = None) -> Var:
-    """The mean, over the classes that are there or were told, of intersection over union: float64[]. NaN where there are none.
+    """Return the mean intersection over union of the classes that occur in labels or predictions: float64[]. NaN if there are none.
 
-    Of a class, the places told right by those told or true (Everingham et al., 2010). For images of logits, float[n k h w] beside labels
-    int64[n h w], `axis` is 1. What else is given, and the state, are those of `confusion_matrix`.
+    For each class, it is the number of correct positions divided by the number of positions predicted or labelled as it (Everingham et al.,
+    2010). For images of logits, float[n k h w] with labels int64[n h w], `axis` is 1. The other arguments and the state are as in
+    `confusion_matrix`.
     """
     with _given("mean_iou", name, predict, label, axis) as (state, predict, label):
-        right, told, true = _counts(state, predict, label, axis, threshold, ignore_index)
-        union = subtract(add(told, true), right)
+        right, predicted, true = _counts(state, predict, label, axis, threshold, ignore_index)
+        union = subtract(add(predicted, true), right)
         seen = cast(greater(union, constant_like(0.0, union)), dtype=DType.FLOAT64)
         return state.out(divide(reduce_sum(ratio(right, union)), reduce_sum(seen)))
 
 
 def table_of(state: State, predict: Var, label: Var, axis: int, threshold: float, ignore_index: int) -> Var:
-    """The confusion matrix of all batches, which is the state."""
+    """Return the confusion matrix of all batches, which is the state."""
     if _is_binary(predict, label):
-        classes, told = 2, cast(greater(predict, constant_like(threshold, predict)), dtype=DType.INT64)
+        classes, predicted = 2, cast(greater(predict, constant_like(threshold, predict)), dtype=DType.INT64)
     else:
-        classes, told = require_number(predict.shape, axis, "metric", predict), argmax(predict, axis=axis)
-    return state.add("counts", contingency_table(label, told, rows=classes, columns=classes, ignore_index=ignore_index))
+        classes, predicted = require_number(predict.shape, axis, "metric", predict), argmax(predict, axis=axis)
+    return state.add("counts", contingency_table(label, predicted, rows=classes, columns=classes, ignore_index=ignore_index))
 
 
 @contextmanager
 def _given(kind: str, name: str | None, predict: Var, label: Var, axis: int | None = None) -> Iterator[tuple[State, Var, Var]]:
-    """The state, and both variables. Raises ShapeError where they do not fit: labels are as many as what is told of them."""
+    """Open the state of a metric, and validate both variables. Raises ShapeError unless there is one label for each prediction."""
     predict, label = require_type(predict, f"metric.{kind}: predict"), require_type(label, f"metric.{kind}: label")
     shape = predict.shape
     if axis is not None and shape is not None and label.shape is not None and not _is_binary(predict, label):
         require_axis(shape, axis, "predict")
         shape = tuple(size for number, size in enumerate(shape) if number != axis % len(shape))
-    if not may_be_alike(shape, label.shape):
+    if not can_be_equal(shape, label.shape):
         raise ShapeError(
-            f"metric.{kind}: there is not one label for each thing that is told",
+            f"metric.{kind}: labels and predictions do not match",
             location=here(),
-            contract="labels have the shape of predict, with its axis of classes left out where it has one",
+            contract="labels have the shape of predict, without its class axis if it has one",
             given=[predict.describe(), label.describe()],
         )
     with measuring(kind, name, predict, label) as state:
@@ -177,7 +186,7 @@ def _is_binary(predict: Var, label: Var) -> bool:
 
 
 def _share(state: State, right: Var, label: Var, ignore_index: int) -> Var:
-    """The share of the labels that are not ignored for which `right` holds."""
+    """Return the fraction of labels for which `right` holds, excluding ignored ones."""
     counted = not_equal(label, constant_like(ignore_index, label))
     found = add_up(state, "right", cast(logical_and(right, counted), dtype=DType.INT64))
     count = add_up(state, "count", cast(counted, dtype=DType.INT64))
@@ -185,21 +194,21 @@ def _share(state: State, right: Var, label: Var, ignore_index: int) -> Var:
 
 
 def _counts(state: State, predict: Var, label: Var, axis: int, threshold: float, ignore_index: int) -> tuple[Var, Var, Var]:
-    """How many rows of each class were told right, how many told to be of it, how many are: float64[k] each."""
+    """Return the numbers of correct, predicted and actual rows of each class: float64[k] each."""
     table = cast(table_of(state, predict, label, axis, threshold, ignore_index), dtype=DType.FLOAT64)
     return diagonal(table), reduce_sum(table, axis=0), reduce_sum(table, axis=1)
 
 
 def _require_average(average: str | None, predict: Var, label: Var) -> str | None:
-    """`average`, or "binary" where two classes have one number. Raises ArgumentError."""
+    """Return `average`, or "binary" if there is one number for two classes. Raises ArgumentError."""
     if average not in _AVERAGES:
-        raise ArgumentError(f'average is "macro", "micro", "weighted" or None, not {average!r:.60}', location=here())
+        raise ArgumentError(f'average must be "macro", "micro", "weighted" or None, not {average!r:.60}', location=here())
     return "binary" if _is_binary(predict, label) else average
 
 
-def _averaged(part: Var, whole: Var, told_and_true: tuple[Var, Var], average: str | None) -> Var:
-    """``part / whole`` of each class, or a mean of these; a class with nothing to divide by has 0."""
-    told, true = told_and_true
+def _average(part: Var, whole: Var, occurrences: tuple[Var, Var], average: str | None) -> Var:
+    """Return ``part / whole`` of each class, or its average; a class with a zero denominator has 0."""
+    predicted, true = occurrences
     if average == "micro":
         return ratio(reduce_sum(part), reduce_sum(whole))
     each = ratio(part, whole)
@@ -207,5 +216,5 @@ def _averaged(part: Var, whole: Var, told_and_true: tuple[Var, Var], average: st
         return reshape(slice_(each, axis=0, start=1), shape=())
     if average is None:
         return each
-    weight = true if average == "weighted" else cast(greater(add(told, true), constant_like(0.0, true)), dtype=DType.FLOAT64)
+    weight = true if average == "weighted" else cast(greater(add(predicted, true), constant_like(0.0, true)), dtype=DType.FLOAT64)
     return ratio(reduce_sum(multiply(each, weight)), reduce_sum(weight))

@@ -1,4 +1,4 @@
-"""Means over all elements of all batches: of any values, of errors, of what a perplexity is made of. NaN before the first."""
+"""Means over all elements of all batches: of values, errors and cross entropy. NaN before the first batch."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from oarlock.errors import ShapeError
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.var import Var
-from oarlock.metric.state import State, may_be_alike, measuring
+from oarlock.metric.state import State, can_be_equal, measuring
 from oarlock.op.comparison import not_equal
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.creation import numel
@@ -23,35 +23,44 @@ __all__ = ["add_up", "mean", "mean_absolute_error", "mean_squared_error", "perpl
 
 
 def mean(x: Var, *, name: str | None = None) -> Var:
-    """The mean of all elements of all batches: real[...s] -> float64[]. State `<name>.sum` float64[], `<name>.count` int64[]."""
+    """Return the mean of all elements of all batches: real[...s] -> float64[]. State `<name>.sum` float64[], `<name>.count` int64[]."""
     x = require_type(x, "metric.mean: x")
     with measuring("mean", name, x) as state:
         return state.out(_mean(state, x))
 
 
 def mean_absolute_error(predict: Var, target: Var, *, name: str | None = None) -> Var:
-    """The mean of ``|predict - target|`` over all elements of all batches: float[...s], float[...s] -> float64[]. State as `mean`."""
+    """Return the mean of ``|predict - target|`` over all elements of all batches: float[...s], float[...s] -> float64[].
+
+    State is as in `mean`. Raises ShapeError if the shapes differ.
+    """
     with _of_errors("mean_absolute_error", name, predict, target) as (state, error):
         return state.out(_mean(state, abs_(error)))
 
 
 def mean_squared_error(predict: Var, target: Var, *, name: str | None = None) -> Var:
-    """The mean of ``(predict - target)**2`` over all elements of all batches: float[...s], float[...s] -> float64[]. State as `mean`."""
+    """Return the mean of ``(predict - target)**2`` over all elements of all batches: float[...s], float[...s] -> float64[].
+
+    State is as in `mean`. Raises ShapeError if the shapes differ.
+    """
     with _of_errors("mean_squared_error", name, predict, target) as (state, error):
         return state.out(_mean(state, square(error)))
 
 
 def root_mean_squared_error(predict: Var, target: Var, *, name: str | None = None) -> Var:
-    """The square root of `mean_squared_error`, over all batches, not their mean: float[...s], float[...s] -> float64[]."""
+    """Return the square root of `mean_squared_error` over all batches: float[...s], float[...s] -> float64[].
+
+    It is not the mean of the roots of batches. State is as in `mean`. Raises ShapeError if the shapes differ.
+    """
     with _of_errors("root_mean_squared_error", name, predict, target) as (state, error):
         return state.out(sqrt(_mean(state, square(error))))
 
 
 def perplexity(logits: Var, label: Var, *, ignore_index: int = -100, name: str | None = None) -> Var:
-    """The exponential of the mean cross entropy of all labels of all batches: float[*b k], int64[*b] -> float64[].
+    """Return the exponential of the mean cross entropy of all labels of all batches: float[*b k], int64[*b] -> float64[].
 
-    Labels that are `ignore_index` are not counted. Labels of padded or ragged sequences alike: each counts once, however long its sequence.
-    State `<name>.sum` float64[], `<name>.count` int64[].
+    Labels equal to `ignore_index` are not counted. Each label of a padded or ragged sequence counts once, regardless of its length. State
+    `<name>.sum` float64[], `<name>.count` int64[].
     """
     logits, label = require_type(logits, "metric.perplexity: logits"), require_type(label, "metric.perplexity: label")
     with measuring("perplexity", name, logits, label) as state:
@@ -62,7 +71,7 @@ def perplexity(logits: Var, label: Var, *, ignore_index: int = -100, name: str |
 
 
 def add_up(state: State, part: str, x: Var) -> Var:
-    """A part of the state, with the sum of `x`."""
+    """Add the sum of `x` to a part of the state."""
     return state.add(part, reduce_sum(x))
 
 
@@ -73,11 +82,11 @@ def _mean(state: State, x: Var) -> Var:
 
 @contextmanager
 def _of_errors(kind: str, name: str | None, predict: Var, target: Var) -> Iterator[tuple[State, Var]]:
-    """The state, and the difference in float64, in which sums over many batches lose nothing. Raises ShapeError where shapes differ."""
+    """Open the state of a metric; return it with the difference in float64, to sum many batches accurately. Raises ShapeError."""
     predict, target = require_type(predict, f"metric.{kind}: predict"), require_type(target, f"metric.{kind}: target")
-    if not may_be_alike(predict.shape, target.shape):
+    if not can_be_equal(predict.shape, target.shape):
         raise ShapeError(
-            f"metric.{kind}: predict and target have different shapes, where an error is that of one element",
+            f"metric.{kind}: predict and target have different shapes, but errors are per element",
             location=here(),
             given=[predict.describe(), target.describe()],
         )

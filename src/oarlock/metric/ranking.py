@@ -1,4 +1,4 @@
-"""How well scores rank: the area under the receiver operating characteristic, from histograms of the scores."""
+"""Ranking metrics: area under the ROC curve, from histograms of the scores."""
 
 from oarlock.ir.dtype import DType
 from oarlock.ir.var import Var
@@ -19,18 +19,19 @@ __all__ = ["auc"]
 
 
 def auc(predict: Var, label: Var, *, bins: int = 1000, ignore_index: int = -100, name: str | None = None) -> Var:
-    """The chance that a row of class 1 has a higher score than one of class 0, ties counted half: float[...s], int64[...s] -> float64[].
+    """Return the area under the ROC curve of scores for the classes 0 and 1: float[...s], int64[...s] -> float64[].
 
-    Scores are 0 to 1, such as probabilities, and are counted in `bins` equal parts of that; scores in one part count as ties. Where no two
-    that differ fall together it is the area of scikit-learn's `roc_auc_score`, and else as far from it as half the share of pairs that do.
-    NaN until there are rows of both classes. Labels that are `ignore_index` are not counted; a score beyond 0 to 1, and a label that is
-    neither 0 nor 1, make the run raise KernelError. State `<name>.counts` int64[2 bins].
+    It is the probability that a row of class 1 has a higher score than a row of class 0; ties count half. Scores must be in [0, 1], such as
+    probabilities, and are counted in `bins` bins of equal width; scores in the same bin count as ties. It equals scikit-learn's
+    `roc_auc_score` if different scores never share a bin; otherwise it differs by at most half the fraction of pairs that do. NaN until
+    there are rows of both classes. Labels equal to `ignore_index` are not counted; a score outside [0, 1], or a label other than 0 and 1,
+    makes the run raise KernelError. State `<name>.counts` int64[2 bins].
     """
     require_count("metric.auc: bins", bins, least=2)
     predict, label = require_type(predict, "metric.auc: predict"), require_type(label, "metric.auc: label")
     with measuring("auc", name, predict, label) as state:
         score = cast(predict, dtype=DType.FLOAT64)
-        last = cast(equal(score, constant_like(1.0, score)), dtype=DType.FLOAT64)  # 1 belongs to the last part
+        last = cast(equal(score, constant_like(1.0, score)), dtype=DType.FLOAT64)  # 1 belongs to the last bin
         part = cast(subtract(floor(multiply(score, constant_like(float(bins), score))), last), dtype=DType.INT64)
         counts = state.add("counts", contingency_table(label, part, rows=2, columns=bins, ignore_index=ignore_index))
         negative, positive = split(cast(counts, dtype=DType.FLOAT64), sections=2, axis=0)

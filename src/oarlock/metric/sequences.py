@@ -1,4 +1,4 @@
-"""How near ragged sequences come to others: the edits between them, and the chunks that sequences of tags have in common."""
+"""Sequence metrics: edit distance, and precision, recall and F1 of chunks."""
 
 from oarlock.ir.dtype import DType
 from oarlock.ir.var import Var
@@ -16,12 +16,12 @@ __all__ = ["chunk_f1", "chunk_scores", "edit_distance"]
 
 
 def edit_distance(hypothesis: Var, reference: Var, *, normalized: bool = True, name: str | None = None) -> Var:
-    """The edits that make the hypotheses their references, by the elements of the references: int64[t], int64[u] -> float64[].
+    """Return the edits that turn hypotheses into references, divided by the reference elements: int64[t], int64[u] -> float64[].
 
-    Both are ragged, with as many sequences. An edit inserts, deletes or replaces one element; of words, this is the word error rate. It is
-    taken over all sequences of all batches together. It may be above 1, and is infinite where all references are empty and some
-    hypothesis is not; NaN where there is nothing. With `normalized=False` it is the mean number of edits of a sequence.
-    State `<name>.distance`, `<name>.count` int64[]. Raises ArgumentError for what is not ragged.
+    Both are ragged, with the same number of sequences. An edit inserts, deletes or replaces one element; for words, this is the word error
+    rate. Edits and elements are summed over all batches. The result may exceed 1; it is infinite if all references are empty and some
+    hypothesis is not, and NaN without elements. With `normalized=False` it is the mean number of edits per sequence. State
+    `<name>.distance`, `<name>.count` int64[]. Raises ArgumentError if an input is not ragged.
     """
     hypothesis = require_type(hypothesis, "metric.edit_distance: hypothesis")
     reference = require_type(reference, "metric.edit_distance: reference")
@@ -34,17 +34,18 @@ def edit_distance(hypothesis: Var, reference: Var, *, normalized: bool = True, n
 
 
 def chunk_f1(predict: Var, label: Var, types: int, *, scheme: str = "IOB", name: str | None = None) -> Var:
-    """The F1 of `chunk_scores`: float64[]."""
+    """Return the F1 of `chunk_scores`: float64[]."""
     return _chunks("chunk_f1", predict, label, types, scheme, name)[2]
 
 
 def chunk_scores(predict: Var, label: Var, types: int, *, scheme: str = "IOB", name: str | None = None) -> tuple[Var, Var, Var]:
-    """Precision, recall and F1 of the chunks that ragged tags stand for: int64[t], int64[t] -> float64[], float64[], float64[].
+    """Return precision, recall and F1 of the chunks encoded by ragged tags: int64[t], int64[t] -> float64[], float64[], float64[].
 
-    A chunk is found where both have one of a type with the same first and the same last tag. The precision is the share of the chunks of
-    `predict` that are found, the recall the share of those of `label`, each 0 where there are none, over all batches (Tjong Kim Sang and
-    Buchholz, 2000). `scheme` is "IOB", "IOE", "IOBES" or "plain", and says which tags the `types` of chunks have: `ol.op.chunk_counts`
-    lists them. State `<name>.counts` int64[3]: chunks of `predict`, of `label`, and of both. Raises ArgumentError for what is not ragged.
+    A chunk is correct if `predict` and `label` both have a chunk of its type with the same first and last tag. Precision is the fraction of
+    chunks of `predict` that are correct, recall that of chunks of `label`, over all batches; each is 0 if there are no chunks (Tjong Kim
+    Sang and Buchholz, 2000). `scheme` is "IOB", "IOE", "IOBES" or "plain" and determines the tags of the `types` of chunks, listed in
+    `ol.op.chunk_counts`. State `<name>.counts` int64[3]: chunks of `predict`, of `label`, and of both. Raises ArgumentError if an input is
+    not ragged.
     """
     return _chunks("chunk_scores", predict, label, types, scheme, name)
 
@@ -56,6 +57,6 @@ def _chunks(kind: str, predict: Var, label: Var, types: int, scheme: str, name: 
         counts = cast(
             state.add("counts", measurement.chunk_counts(predict, label, splits, types=types, scheme=scheme)), dtype=DType.FLOAT64
         )
-        told, true, both = (reshape(count, shape=()) for count in split(counts, sections=3, axis=0))
-        scores = ratio(both, told), ratio(both, true), ratio(add(both, both), add(told, true))
+        predicted, true, both = (reshape(count, shape=()) for count in split(counts, sections=3, axis=0))
+        scores = ratio(both, predicted), ratio(both, true), ratio(add(both, both), add(predicted, true))
         return scores[0], scores[1], state.out(scores[2])

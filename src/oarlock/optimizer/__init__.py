@@ -1,4 +1,4 @@
-"""Optimizers: gradients, and the ops that turn them into the next parameters."""
+"""Optimizers: gradients, and the ops that update parameters with them."""
 
 from oarlock.ir.update_settings import UpdateSettings
 from oarlock.optimizer import schedule

@@ -1,4 +1,4 @@
-"""Accumulation: gradients of several steps are added up before one update, as when a batch does not fit into memory."""
+"""Gradient accumulation: one update for several steps, for batches that do not fit into memory."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ from oarlock.optimizer.step import new_state
 __all__ = ["ACCUMULATED", "MEAN", "Accumulation"]
 
 ACCUMULATED = "ACCUMULATED"
-"""Ends the name of the mean of gradients that is kept beside a parameter: `fc_0.w@ACCUMULATED`."""
+"""Suffix of the accumulated mean gradient of a parameter: `fc_0.w@ACCUMULATED`."""
 
 MEAN = "MEAN"
-"""Ends the name of that with the gradient of the step: `fc_0.w@MEAN`."""
+"""Suffix of the accumulated mean including the gradient of the step: `fc_0.w@MEAN`."""
 
 
 @dataclass(frozen=True)
 class Accumulation:
-    """The states of an optimizer with one update for several steps: how many `batches` its means have, and how many `updates` it made.
+    """The states of an optimizer with one update for several steps: the number of accumulated `batches` and of `updates`.
 
-    Variables of the program are called so that `apply_accumulated` finds them: `sgd_0.due`, `sgd_0.applied_rate` and `w@MEAN`.
+    `apply_accumulated` finds its variables by name: `sgd_0.due`, `sgd_0.applied_rate` and `w@MEAN`.
     """
 
     main: Block
@@ -44,14 +44,14 @@ class Accumulation:
         return cls(main, name, steps, batches, updates)
 
     def append(self, pairs: Pairs, rate: Var, update: Callable[[Pairs, Var, Var], dict[Var, Var]]) -> dict[Var, Var]:
-        """Append what `update` writes, of mean gradients, a rate and the count of updates, in a block that every `steps`th step runs.
+        """Append the ops of `update`, called with mean gradients, rate and update count, in a block that every `steps`th step runs.
 
-        The means are states beside the parameters, `w@ACCUMULATED`, which begin again after an update. Returns what is to be committed:
-        what `update` returns where the block runs, else what there was.
+        The means are state of the parameters, `w@ACCUMULATED`, and are reset after an update. Returns the values to commit: those of
+        `update` if the block runs, else the current ones.
         """
         main = self.main
         written: dict[Var, Var] = {}
-        if not rate.persistable:  # an update without a batch takes the rate of the step before it
+        if not rate.persistable:  # an update without a batch uses the rate of the previous step
             applied = assign(rate)
             main.rename(applied, f"{self.name}.applied_rate")
             written[new_state(main, f"{self.name}.last_learning_rate", 0.0)] = assign(applied)
@@ -77,7 +77,7 @@ class Accumulation:
         is_due = equal(following, constant_like(self.steps, following))
         main.rename(is_due, f"{self.name}.due")
         values = cond(is_due, due, not_due)
-        assert isinstance(values, tuple)  # a parameter and its mean, at least
+        assert isinstance(values, tuple)  # at least a parameter and its mean
         written |= dict(zip([*held, *means], values, strict=True))
         written[self.batches] = where(is_due, constant_like(0, following), following)
         written[self.updates] = where(is_due, counted, self.updates)

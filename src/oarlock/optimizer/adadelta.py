@@ -13,10 +13,10 @@ __all__ = ["Adadelta"]
 
 
 class Adadelta(Optimizer):
-    """``s' = rho s + (1 - rho) dw**2``; ``d = sqrt(u + epsilon) / sqrt(s' + epsilon) dw``; ``u' = rho u + (1 - rho) d**2``;
-    ``w' = w - learning_rate d``.
+    """The Adadelta optimizer (Zeiler, 2012, algorithm 1).
 
-    Zeiler, 2012, algorithm 1, which has no learning rate: here it is 1. Raises ArgumentError for a `rho` that is not in [0, 1].
+    ``s' = rho s + (1 - rho) dw**2``; ``d = sqrt(u + epsilon) / sqrt(s' + epsilon) dw``; ``u' = rho u + (1 - rho) d**2``; ``w' = w -
+    learning_rate d``. The paper has no learning rate: it is 1 by default. Raises ArgumentError unless `rho` is in [0, 1].
     """
 
     def __init__(self, learning_rate: LearningRate = 1.0, *, rho: float = 0.9, epsilon: float = 1e-6, **options: Unpack[Options]):

@@ -15,9 +15,10 @@ __all__ = ["Adagrad"]
 
 
 class Adagrad(Optimizer):
-    """``s' = s + dw**2``; ``w' = w - learning_rate / (1 + (t - 1) rate_decay) dw / (sqrt(s') + epsilon)``, in step ``t`` from 1.
+    """The Adagrad optimizer (Duchi, Hazan and Singer, 2011, figure 1).
 
-    Duchi, Hazan and Singer, 2011, figure 1. The sum starts as `initial_sum`. Raises ArgumentError for a number below 0.
+    ``s' = s + dw**2``; ``w' = w - learning_rate / (1 + (t - 1) rate_decay) dw / (sqrt(s') + epsilon)``, in step ``t`` from 1. ``s`` starts
+    as `initial_sum`. Raises ArgumentError for a negative argument.
     """
 
     rests_without_gradient = True

@@ -17,11 +17,11 @@ __all__ = ["Adam", "AdamW"]
 
 
 class Adam(Optimizer):
-    """Steps scaled by running moments of the gradient (Kingma and Ba, 2015, algorithm 1).
+    """The Adam optimizer: steps scaled by running moments of the gradient (Kingma and Ba, 2015, algorithm 1).
 
-    ``m' = beta1 m + (1 - beta1) dw``; ``v' = beta2 v + (1 - beta2) dw**2``; in step ``t`` from 1,
-    ``w' = w - learning_rate (m' / (1 - beta1**t)) / (sqrt(v' / (1 - beta2**t)) + epsilon)``. With `amsgrad` the largest ``v'`` that there
-    has been stands for it (Reddi, Kale and Kumar, 2018, algorithm 2). Raises ArgumentError for a beta that is not in [0, 1).
+    ``m' = beta1 m + (1 - beta1) dw``; ``v' = beta2 v + (1 - beta2) dw**2``; ``w' = w - learning_rate (m' / (1 - beta1**t)) / (sqrt(v' / (1
+    - beta2**t)) + epsilon)``, in step ``t`` from 1. With `amsgrad`, the largest ``v'`` so far replaces ``v'`` (Reddi, Kale and Kumar, 2018,
+    algorithm 2). Raises ArgumentError unless the betas are in [0, 1).
     """
 
     @takes_old_keywords(OLD_ARGUMENTS)
@@ -76,9 +76,9 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam with a weight decay of its own, which the moments do not see: it takes ``learning_rate weight_decay w`` off the parameter.
+    """Adam with decoupled weight decay: ``learning_rate weight_decay w`` is subtracted from the parameter, outside the moments.
 
-    Loshchilov and Hutter, 2019, algorithm 2. All else is as in `Adam`; `weight_decay` is 0.01 unless said otherwise.
+    `weight_decay` is 0.01 by default; the other arguments are as in `Adam` (Loshchilov and Hutter, 2019, algorithm 2).
     """
 
     decoupled_weight_decay = True

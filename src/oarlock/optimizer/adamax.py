@@ -14,9 +14,10 @@ __all__ = ["Adamax"]
 
 
 class Adamax(Optimizer):
-    """``m' = beta1 m + (1 - beta1) dw``; ``u' = max(beta2 u, abs(dw) + epsilon)``; ``w' = w - learning_rate / (1 - beta1**t) m' / u'``.
+    """The Adamax optimizer: Adam with the infinity norm (Kingma and Ba, 2015, algorithm 2).
 
-    Kingma and Ba, 2015, algorithm 2, in step ``t`` from 1. Raises ArgumentError for a beta that is not in [0, 1).
+    ``m' = beta1 m + (1 - beta1) dw``; ``u' = max(beta2 u, abs(dw) + epsilon)``; ``w' = w - learning_rate / (1 - beta1**t) m' / u'``, in
+    step ``t`` from 1. Raises ArgumentError unless the betas are in [0, 1).
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Averages of parameters over the steps, as state of the program: smoother than the parameters, and often better to predict with."""
+"""Averages of parameters over the steps, as state of the program; they often predict better than the last parameters."""
 
 from dataclasses import dataclass
 
@@ -19,18 +19,18 @@ from oarlock.runtime.scope import Scope
 __all__ = ["AVERAGE", "Average", "ExponentialAverage", "UniformAverage", "averages"]
 
 AVERAGE = "AVERAGE"
-"""Ends the name of the average of a parameter: `fc_0.w@AVERAGE`."""
+"""Suffix of the average of a parameter: `fc_0.w@AVERAGE`."""
 
 
 class Average:
-    """An average that follows a parameter: ``average' = average + weight (w' - average)``, with the weight of the step."""
+    """A running average of a parameter: ``average' = average + weight (w' - average)``, with the weight of the step."""
 
     def weight(self, step: Step) -> Var:
-        """The share of the newest value: float64[]."""
+        """Return the weight of the newest value: float64[]."""
         raise NotImplementedError
 
     def append(self, step: Step, parameter: Var) -> None:
-        """Append the average after the update of `parameter` that `step` holds."""
+        """Append the update of the average after the update of `parameter` in `step`."""
         following = step.written[parameter]
         average = step.state(parameter, AVERAGE)
         weight = cast(self.weight(step), dtype=parameter.dtype)
@@ -39,9 +39,9 @@ class Average:
 
 @dataclass(frozen=True)
 class ExponentialAverage(Average):
-    """``average' = decay average + (1 - decay) w'`` (Polyak and Juditsky, 1992; as Szegedy et al., 2016, evaluate).
+    """An exponential average: ``average' = decay average + (1 - decay) w'`` (Polyak and Juditsky, 1992; as in Szegedy et al., 2016).
 
-    The first is the parameter after the first update. Raises ArgumentError for a decay that is not in [0, 1).
+    It starts as the parameter after the first update. Raises ArgumentError unless the decay is in [0, 1).
     """
 
     decay: float = 0.999
@@ -58,7 +58,7 @@ class ExponentialAverage(Average):
 class UniformAverage(Average):
     """The mean of the parameter after every `every`th update, from update `start` on (stochastic weight averaging, Izmailov et al., 2018).
 
-    Before that it is the parameter itself. Raises ArgumentError for what is no whole number from 1.
+    Before `start` it equals the parameter. Raises ArgumentError unless both are integers from 1.
     """
 
     start: int = 1
@@ -79,15 +79,15 @@ class UniformAverage(Average):
 
 
 def averages(program: Program, scope: Scope) -> Scope:
-    """Return a scope inside `scope` in which each averaged parameter holds its average, under its own name.
+    """Return a scope inside `scope` in which each averaged parameter has its average as value, under its own name.
 
-    What predicts runs there by the averages, and ``ol.save_model(predict, ol.optimizer.averages(program, scope), path)`` saves them. The
-    values are those of now; training goes on in `scope`. Raises ScopeError where the program averages nothing.
+    Prediction in it uses the averages, and ``ol.save_model(predict, ol.optimizer.averages(program, scope), path)`` saves them. The values
+    are a snapshot; training continues in `scope`. Raises ScopeError if the program has no averages.
     """
     kept = {var.name: program.main.find_var(f"{var.name}@{AVERAGE}") for var in program.parameters()}
     found = {name: average.name for name, average in kept.items() if average is not None and average.persistable}
     if not found:
-        raise ScopeError("this program keeps no averages of its parameters", location=here(), hint="an optimizer with average= keeps them")
+        raise ScopeError("this program has no averages of its parameters", location=here(), hint="pass average= to the optimizer")
     values = {name: scope[average] for name, average in found.items()}
     inside = scope.new_scope()
     for name, value in values.items():

@@ -1,4 +1,4 @@
-"""An optimizer by what is written to make it, as text."""
+"""Optimizers from text, such as on a command line."""
 
 import ast
 import inspect
@@ -12,10 +12,10 @@ __all__ = ["optimizer_from"]
 
 
 def optimizer_from(text: str, learning_rate: float | None = None) -> Optimizer:
-    """The optimizer in text such as "adam", or "AdamW(1e-3, weight_decay=0.1)", in any case; nothing in it is run.
+    """Return the optimizer for text such as "adam" or "AdamW(1e-3, weight_decay=0.1)", ignoring case; no code is run.
 
-    A `learning_rate` goes before that in the text. Raises ArgumentError for a name that is none, for arguments that are no plain values,
-    and as the optimizer does.
+    `learning_rate` overrides that of the text. Raises ArgumentError for an unknown name and for arguments other than plain values, and the
+    errors of the optimizer.
     """
     try:
         found = ast.parse(text.strip(), mode="eval").body
@@ -26,14 +26,14 @@ def optimizer_from(text: str, learning_rate: float | None = None) -> Optimizer:
         keywords = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         raise ArgumentError(
-            f"an optimizer is written as adam, or as AdamW(1e-3, weight_decay=0.1), with plain values, not as {text!r:.60}"
+            f"write an optimizer as adam or AdamW(1e-3, weight_decay=0.1), with plain values, not as {text!r:.60}"
         ) from None
     kinds = _kinds()
     kind = next((kinds[name] for name in kinds if name.lower() == call.func.id.lower()), None)
     if kind is None:
         raise ArgumentError(
             f'there is no optimizer "{call.func.id:.60}"',
-            given=[f"there are: {', '.join(sorted(kinds, key=str.lower))}"],
+            given=[f"optimizers: {', '.join(sorted(kinds, key=str.lower))}"],
             hint=did_you_mean(call.func.id, kinds),
         )
     if learning_rate is not None:
@@ -43,7 +43,7 @@ def optimizer_from(text: str, learning_rate: float | None = None) -> Optimizer:
 
 
 def _kinds() -> dict[str, type[Optimizer]]:
-    """The optimizers that are made of plain values."""
+    """Return the optimizers that can be constructed from plain values."""
     found = {name: getattr(optimizers, name) for name in optimizers.__all__}
     return {
         name: kind

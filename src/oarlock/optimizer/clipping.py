@@ -1,6 +1,6 @@
-"""Clipping: gradients that are too large made smaller before they update anything.
+"""Gradient clipping.
 
-An optimizer takes any function from (parameter, gradient) pairs to such pairs as its `clip`; these are the three that are usual.
+`clip` of an optimizer accepts any function from (parameter, gradient) pairs to such pairs; these are the three common ones.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,12 +25,12 @@ Pairs = Sequence[tuple[Var, Var]]
 """Parameters, each with its gradient."""
 
 Clip = Callable[[Pairs], Gradients]
-"""A function that writes what is to stand in place of gradients. It is given whole ones; those of this file take rows too."""
+"""A function that replaces gradients. It receives dense ones; the clips of this file also accept gradients by rows."""
 
 
 @dataclass(frozen=True)
 class ClipByValue:
-    """Each element of a gradient between ``-limit`` and `limit`. Raises ArgumentError for a limit that is not above 0."""
+    """Clipping of each element of a gradient to ``-limit`` to `limit`. Raises ArgumentError unless the limit is positive."""
 
     limit: float
 
@@ -43,9 +43,9 @@ class ClipByValue:
 
 @dataclass(frozen=True)
 class ClipByNorm:
-    """Each gradient by itself, scaled down where its norm is above `limit`: ``g min(1, limit / (norm(g) + epsilon))``.
+    """Clipping of each gradient by its own norm: ``g min(1, limit / (norm(g) + epsilon))``.
 
-    Raises ArgumentError for a limit that is not above 0, or an epsilon below it.
+    Raises ArgumentError unless the limit is positive and epsilon non-negative.
     """
 
     limit: float
@@ -60,10 +60,10 @@ class ClipByNorm:
 
 @dataclass(frozen=True)
 class ClipByGlobalNorm:
-    """All gradients scaled down together, where the norm of all their elements is above `limit` (Pascanu et al., 2013, algorithm 1).
+    """Clipping of all gradients together, by the norm of all their elements (Pascanu et al., 2013, algorithm 1).
 
-    ``g min(1, limit / (norm + epsilon))``, as `torch.nn.utils.clip_grad_norm_` has it. The norm is computed in the widest dtype of the
-    gradients, in float32 at least. Raises ArgumentError for a limit that is not above 0, or an epsilon below it.
+    ``g min(1, limit / (norm + epsilon))``, as in `torch.nn.utils.clip_grad_norm_`. The norm is computed in the widest dtype of the
+    gradients, at least float32. Raises ArgumentError unless the limit is positive and epsilon non-negative.
     """
 
     limit: float
@@ -82,14 +82,14 @@ class ClipByGlobalNorm:
 
 
 def clipped(clip: Clip, pairs: Gradients) -> Gradients:
-    """The gradients as `clip` leaves them: by rows where it is one of ours, whole tables where it may not know of rows."""
+    """Return gradients clipped by `clip`: by rows if it is a clip of this file, else as whole tables."""
     if isinstance(clip, ClipByValue | ClipByNorm | ClipByGlobalNorm):
         return clip(pairs)
     return clip(as_tables(pairs))
 
 
 def clip_by_settings(gradient: Gradient, settings: UpdateSettings) -> Gradient:
-    """The gradient of a parameter that has settings of its own, clipped as these say."""
+    """Return a gradient clipped by the settings of its parameter."""
     if settings.clip_value is not None:
         gradient = _clipped_by_value(gradient, settings.clip_value)
     if settings.clip_norm is not None:
@@ -108,7 +108,7 @@ def _clipped_by_norm(gradient: Gradient, limit: float, epsilon: float) -> Gradie
 
 
 def _summed(gradient: Gradient) -> Gradient:
-    """The gradient with one value for each element that it has, to be looked at."""
+    """Return the gradient with one value per element, without duplicate rows."""
     return gradient if isinstance(gradient, Var) else coalesced(gradient)
 
 
@@ -121,7 +121,7 @@ def _with(gradient: Gradient, values: Var) -> Gradient:
 
 
 def squared_norm(gradient: Var) -> Var:
-    """The sum of the squares of all elements: float[], float32 at least, for that of halves is soon too large for them."""
+    """Return the sum of squares of all elements: float[], at least float32 because half precision overflows."""
     if gradient.dtype.is_complex:
         gradient = view_as_real(gradient)
     wide = _as(gradient, DType.FLOAT32) if gradient.dtype.itemsize < 4 else gradient

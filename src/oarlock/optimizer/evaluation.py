@@ -1,4 +1,4 @@
-"""Evaluation once more: a cost and its gradients at other values of the parameters, in the same step."""
+"""Re-evaluation of a cost and its gradients at other parameter values, in the same step."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -14,9 +14,9 @@ __all__ = ["Evaluation"]
 
 
 class Evaluation:
-    """The ops that compute some `targets` of the main block, as far as they depend on `parameters`: they can be written again elsewhere.
+    """The ops that compute `targets` of the main block from `parameters`, to be written again elsewhere.
 
-    What does not depend on parameters, such as batches that are fed, is read where it is. Random ops draw the same numbers again.
+    Values that do not depend on parameters, such as input batches, are reused. Random ops draw the same numbers again.
     """
 
     def __init__(self, main: Block, targets: Sequence[Var], parameters: Sequence[Var]):
@@ -30,10 +30,10 @@ class Evaluation:
         known = _names(var for var in main.vars.values() if var not in dependent)
         inside = [var for op in self.ops for body in op.blocks for block in inner_blocks(body) for var in block.vars.values()]
         self.sizes = _names([*(var for op in self.ops for var in op.writes), *inside]) - known
-        """The names of sizes that the ops make, and ops in their blocks: each copy of an op makes sizes of its own."""
+        """The names of the sizes that these ops and their blocks create; each copy of an op creates its own."""
 
     def append(self, values: Mapping[Var, Var]) -> list[Var]:
-        """Append the ops to the open block, which is theirs alone, to read `values` in place of parameters; return the targets there."""
+        """Append the ops to the open, empty block, reading `values` instead of parameters; return the targets there."""
         into = current_block()
         found = dict(values)
 

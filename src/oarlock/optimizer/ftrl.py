@@ -17,11 +17,11 @@ __all__ = ["Ftrl"]
 
 
 class Ftrl(Optimizer):
-    """``z' = z + dw - (sqrt(n') - sqrt(n)) / learning_rate w``, with ``n' = n + dw**2``; ``w'`` is 0 where ``abs(z')`` is at most
-    `sparsity`, and else ``-(z' - sparsity sign(z')) / ((beta + sqrt(n')) / learning_rate + shrinkage)``.
+    """The FTRL-Proximal optimizer, for sparse models (McMahan et al., 2013, algorithm 1).
 
-    McMahan et al., 2013, algorithm 1, with `sparsity` and `shrinkage` for its lambda 1 and lambda 2: for models of which most weights are
-    to be 0. ``n`` starts as `initial_sum`. Raises ArgumentError for a number below 0.
+    ``z' = z + dw - (sqrt(n') - sqrt(n)) / learning_rate w``, with ``n' = n + dw**2``; ``w'`` is 0 if ``abs(z')`` is at most `sparsity`,
+    else ``-(z' - sparsity sign(z')) / ((beta + sqrt(n')) / learning_rate + shrinkage)``. `sparsity` and `shrinkage` are lambda 1 and lambda
+    2 of the paper. ``n`` starts as `initial_sum`. Raises ArgumentError for a negative argument.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Groups: several optimizers divide the parameters of one program between them."""
+"""Groups: several optimizers for the parameters of one program."""
 
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
@@ -17,19 +17,19 @@ from oarlock.registry.creator import describe_value
 __all__ = ["Groups", "Selection"]
 
 Selection: TypeAlias = str | Var | Callable[[Var], bool] | Sequence[str | Var]
-"""Which parameters: those that a pattern names, `"*.b"`, one variable, several of both, or those of which a function says so."""
+"""A selection of parameters: a name pattern such as `"*.b"`, a variable, a sequence of both, or a predicate."""
 
 
 class Groups(Optimizer):
-    """Each parameter updated by the first optimizer of `groups` whose selection it is in, the others by `otherwise`.
+    """An optimizer that updates each parameter by the first of `groups` that selects it, and the others by `otherwise`.
 
         optimizer = ol.optimizer.Groups(
             [("*.b", ol.optimizer.SGD(0.1)), (lambda w: w.ndim == 2, ol.optimizer.Muon(0.02))], otherwise=ol.optimizer.AdamW(3e-4)
         )
 
-    A pattern is as for files, of whole names: `*` any letters, `?` one. `clip` is applied to all gradients together, before the optimizers
-    apply theirs. Raises ArgumentError for what is no such pair; when it is to update, ProgramError for a parameter that nobody updates,
-    and for a selection that is in vain.
+    Patterns match whole names as for files: `*` is any text, `?` one character. `clip` applies to all gradients together, before the
+    clipping of each optimizer. Raises ArgumentError for an invalid pair; when parameters are updated, ProgramError if a parameter is not
+    covered by any group, or a group matches no parameter.
     """
 
     def __init__(self, groups: Sequence[tuple[Selection, Optimizer]], otherwise: Optimizer | None = None, *, clip: Clip | None = None):
@@ -37,17 +37,17 @@ class Groups(Optimizer):
         for group in groups:
             if not isinstance(group, tuple) or len(group) != 2 or not isinstance(group[1], Optimizer):
                 raise ArgumentError(
-                    f"a group is a pair, (selection, optimizer), not {describe_value(group)}",
+                    f"a group must be a pair (selection, optimizer), not {describe_value(group)}",
                     location=here(),
                     hint='("*.b", ol.optimizer.SGD(0.1))',
                 )
         if otherwise is not None and not isinstance(otherwise, Optimizer):
-            raise ArgumentError(f"otherwise is an optimizer, not {describe_value(otherwise)}", location=here())
+            raise ArgumentError(f"otherwise must be an optimizer, not {describe_value(otherwise)}", location=here())
         self.groups = list(groups)
         self.otherwise = otherwise
 
     def update(self, step: Step, parameter: Var, gradient: Var) -> None:
-        raise NotImplementedError  # its optimizers update
+        raise NotImplementedError  # the optimizers of the groups update
 
     def _require_usable(self, main: Block, parameters: Sequence[Var]) -> None:
         for optimizer, chosen in self._divided(parameters):
@@ -61,14 +61,14 @@ class Groups(Optimizer):
             optimizer._append(main, [(parameter, gradients[parameter]) for parameter in chosen], cost)
 
     def _divided(self, parameters: Sequence[Var]) -> list[tuple[Optimizer, list[Var]]]:
-        """The optimizers that have something to update, each with its parameters."""
+        """Return the optimizers with parameters to update, each with its parameters."""
         left = list(parameters)
         divided: list[tuple[Optimizer, list[Var]]] = []
         for selection, optimizer in self.groups:
             chosen = [parameter for parameter in left if _is_in(parameter, selection)]
             if not chosen:
                 raise ProgramError(
-                    f"no parameter is left for the group {_described(selection)}",
+                    f"the group {_described(selection)} matches no remaining parameter",
                     location=here(),
                     given=[parameter.describe() for parameter in parameters[:8]],
                 )
@@ -79,7 +79,7 @@ class Groups(Optimizer):
                 f'"{left[0].name}" is in no group',
                 location=here(),
                 given=[parameter.describe() for parameter in left[:8]],
-                hint="otherwise=ol.optimizer.AdamW() updates what is in none",
+                hint="add otherwise=ol.optimizer.AdamW() for the remaining parameters",
             )
         return [*divided, (self.otherwise, left)] if left and self.otherwise is not None else divided
 

@@ -15,11 +15,10 @@ __all__ = ["Lamb"]
 
 
 class Lamb(Optimizer):
-    """Adam's direction ``r``, with a weight decay in it, made as long as the parameter: ``w' = w - learning_rate norm(w) / norm(u) u``,
-    where ``u = r + weight_decay w``.
+    """The LAMB optimizer for large batches: Adam with steps scaled to the norm of the parameter (You et al., 2020, algorithm 2).
 
-    You et al., 2020, algorithm 2, with ``r = (m' / (1 - beta1**t)) / (sqrt(v' / (1 - beta2**t)) + epsilon)``. Where one of the norms is 0,
-    their ratio is 1. Raises ArgumentError for a beta that is not in [0, 1).
+    ``w' = w - learning_rate norm(w) / norm(u) u``, where ``u = r + weight_decay w`` and ``r = (m' / (1 - beta1**t)) / (sqrt(v' / (1 -
+    beta2**t)) + epsilon)``. If one of the norms is 0, their ratio is 1. Raises ArgumentError unless the betas are in [0, 1).
     """
 
     decays_weights = True

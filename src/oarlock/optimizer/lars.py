@@ -14,11 +14,10 @@ __all__ = ["Lars"]
 
 
 class Lars(Optimizer):
-    """Momentum by a rate of each parameter's own: ``v' = mu v + learning_rate trust norm(w) / (norm(dw) + weight_decay norm(w)) (dw +
-    weight_decay w)``; ``w' = w - v'``.
+    """The LARS optimizer for large batches: momentum with a learning rate per parameter (You, Gitman and Ginsburg, 2017, algorithm 1).
 
-    You, Gitman and Ginsburg, 2017, algorithm 1, with ``trust`` for its eta. Where one of the norms is 0, the parameter's own rate is 1.
-    Raises ArgumentError for a number below 0.
+    ``v' = mu v + learning_rate trust norm(w) / (norm(dw) + weight_decay norm(w)) (dw + weight_decay w)``; ``w' = w - v'``. ``trust`` is eta
+    in the paper. If one of the norms is 0, the ratio, ``trust`` included, is 1. Raises ArgumentError for a negative argument.
     """
 
     decays_weights = True

@@ -1,4 +1,4 @@
-"""The last update of a run with accumulation: by the mean of the batches since the update before, where they are fewer than a whole one."""
+"""The last update of a run with gradient accumulation, by the mean of an incomplete set of batches."""
 
 from collections.abc import Iterator
 
@@ -24,12 +24,12 @@ __all__ = ["accumulates", "apply_accumulated"]
 
 
 def apply_accumulated(program: Program, scope: Scope, *, executor: Executor | None = None) -> int:
-    """Update the parameters by the gradients that `accumulate` has added up since the last update; return of how many batches they are.
+    """Update the parameters by the gradients accumulated since the last update; return the number of accumulated batches.
 
-    The update is the one that the optimizer makes after `accumulate` steps, by the mean of the gradients of the batches that there are, at
-    the learning rate of the last step. The next update comes after `accumulate` more steps. Where nothing is accumulated, nothing changes.
-    `ol.train` calls it at the end of a run; a loop of one's own calls it after its last batch, `apply_accumulated(program, scope)`.
-    Raises what `Executor.run` does.
+    It is the update that the optimizer makes after `accumulate` steps, with the mean gradient of the accumulated batches and the learning
+    rate of the last step. The next update follows after `accumulate` more steps. Without accumulated gradients, nothing changes. `ol.train`
+    calls it at the end of a run; a custom loop calls it after its last batch: `apply_accumulated(program, scope)`. Raises the errors of
+    `Executor.run`.
     """
     names = [var.name for var in program.persistables() if _is_count(program, var)]
     counts = [0 if (found := scope.find_var(name)) is None or not found.is_set else int(scope[name]) for name in names]  # type: ignore[call-overload]
@@ -48,14 +48,14 @@ def _is_count(program: Program, var: Var) -> bool:
 
 
 def _last_update(program: Program) -> Program:
-    """The updates of a training program that accumulates, without a batch: of its states alone."""
+    """Return the updates of an accumulating training program from its state alone, without a batch."""
     copy = program.clone()
     main, before = copy.main, set(copy.main.ops)
     replaced: dict[Var, Var] = {}
     with copy, copy.write_as(Role.UPDATE):
         for batches in [var for var in copy.persistables() if _is_count(copy, var)]:
             replaced.update(_without_batch(main, batches))
-        for finite in [var for var in main.vars.values() if var.name.endswith(FINITE)]:  # of gradients that are not there
+        for finite in [var for var in main.vars.values() if var.name.endswith(FINITE)]:  # of gradients that do not exist
             replaced[finite] = full(shape=(), value=1.0, dtype=DType.BOOL)
     made = [op for op in main.ops if op not in before]
     main.ops[:] = [*made, *(op for op in main.ops if op in before)]
@@ -73,7 +73,7 @@ def _last_update(program: Program) -> Program:
 
 
 def _without_batch(main: Block, batches: Var) -> Iterator[tuple[Var, Var]]:
-    """Variables of the step that an update reads, and those that stand for them where there is no step."""
+    """Yield the variables of the step that an update reads, each with its replacement without a batch."""
     name = batches.name.removesuffix(".accumulated")
     is_due = main.var(f"{name}.due")
     updates = [op for op in main.ops if op.blocks and is_among(is_due, op.reads)]
@@ -90,7 +90,7 @@ def _without_batch(main: Block, batches: Var) -> Iterator[tuple[Var, Var]]:
 
 
 def _steps_of(is_due: Var) -> float:
-    """How many steps an update is for, which is what the count of batches is compared with."""
+    """Return the number of steps per update, the constant that the batch count is compared with."""
     assert is_due.op is not None
     (steps,) = is_due.op.inputs["y"]
     assert steps.op is not None

@@ -1,4 +1,4 @@
-"""L-BFGS: several evaluations of the cost on one minibatch, by a loop of the program."""
+"""L-BFGS: several evaluations of the cost per step, in a loop of the program."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,14 +35,14 @@ from oarlock.registry.range_check import require_choice, require_count, require_
 
 __all__ = ["LBFGS"]
 
-_LEAST_CURVATURE = 1e-10  # of a step whose change of the gradient is remembered, as PyTorch has it
+_LEAST_CURVATURE = 1e-10  # minimum for a step to enter the history, as in PyTorch
 
 
 @dataclass(frozen=True)
 class _Memory:
-    """The curvature as far as it is known: the last steps [h N], the changes of the gradient [h N], one over their products [h], a scale.
+    """The known curvature: the last steps [h N], the changes of the gradient [h N], the inverses of their products [h], and a scale.
 
-    The newest is the last row. Rows that are not filled yet are zeros, which change nothing.
+    The newest is the last row. Unfilled rows are zeros and have no effect.
     """
 
     steps: Var
@@ -51,7 +51,7 @@ class _Memory:
     scale: Var
 
     def with_last(self, step: Var, change: Var) -> "_Memory":
-        """The memory with one more row, which pushes out the oldest, where the curvature along it is known to be positive."""
+        """Return the memory with one more row, dropping the oldest, if the curvature along it is positive."""
         curvature = dot(change, step)
         is_kept = curvature > _LEAST_CURVATURE
 
@@ -67,7 +67,7 @@ class _Memory:
         )
 
     def direction(self, gradient: Var) -> Var:
-        """The gradient, multiplied by what stands for the inverse of the Hessian, and turned round (Nocedal, 1980, the two loops)."""
+        """Return the negative gradient multiplied by the approximate inverse Hessian (Nocedal, 1980, two-loop recursion)."""
         uphill = neg(gradient)
         back = rnn(reverse=True)
         with back.step():
@@ -91,18 +91,18 @@ class _Memory:
 
 
 class LBFGS(Optimizer):
-    """Several steps on one minibatch along ``d = -H dw``, where ``H`` stands for the inverse of the Hessian, known by the last steps.
+    """The L-BFGS optimizer: several quasi-Newton steps per minibatch (Nocedal, 1980; Liu and Nocedal, 1989, algorithm 2.1).
 
-    A trip of a loop moves the parameters by ``learning_rate d`` and evaluates the cost and its gradients there once more, on the same
-    minibatch; it ends after `iterations` trips or `evaluations` evaluations, where no element of the gradient is above
-    `gradient_tolerance`, or where the parameters, the cost or the slope along ``d`` change by at most `change_tolerance`. ``H`` is computed
-    of the last `history` steps and changes of the gradient (Nocedal, 1980; Liu and Nocedal, 1989, algorithm 2.1), which are state of the
-    program. The very first step is ``min(1, 1 / sum(abs(dw)))`` as long. With `line_search` "strong_wolfe" the rate is only where a search
-    for the length begins, a loop of its own that evaluates the cost too. As `torch.optim.LBFGS`.
+    Each iteration moves the parameters by ``learning_rate d``, with ``d = -H dw`` and ``H`` an approximation of the inverse Hessian, and
+    re-evaluates the cost and its gradients on the same minibatch. A step ends after `iterations` iterations or `evaluations` evaluations,
+    if no element of the gradient exceeds `gradient_tolerance`, or if the parameters, the cost or the slope along ``d`` change by at most
+    `change_tolerance`. ``H`` is computed from the last `history` steps and changes of the gradient, which are state of the program. The
+    very first step has length ``min(1, 1 / sum(abs(dw)))``. With `line_search` "strong_wolfe", the rate is only the initial length of a
+    line search, which also evaluates the cost. It follows `torch.optim.LBFGS`.
 
-    For costs that depend smoothly on few parameters, and for whole batches. Of the keywords of other optimizers it takes `average` alone:
-    what is added to the gradients would not be in the cost. Raises ArgumentError for a number out of range, DTypeError for parameters of
-    several dtypes or of half precision, ProgramError where there is no cost to evaluate, and for parameters with settings of their own.
+    It suits smooth costs with few parameters and full batches. Of the common optimizer keywords it only accepts `average`, because the
+    others change gradients but not the cost. Raises ArgumentError for an argument out of range, DTypeError for parameters of several dtypes
+    or in half precision, ProgramError if there is no cost to evaluate or a parameter has its own update settings.
     """
 
     def __init__(
@@ -133,13 +133,13 @@ class LBFGS(Optimizer):
         for parameter in parameters:
             if parameter.dtype is not parameters[0].dtype or parameter.dtype.itemsize < 4:
                 raise DTypeError(
-                    "LBFGS: the parameters are all float32, or all float64",
+                    "LBFGS: the parameters must be all float32 or all float64",
                     location=here(),
                     given=[parameters[0].describe(), parameter.describe()],
                 )
             if parameter.update_settings.stated:
                 raise ProgramError(
-                    f'LBFGS: "{parameter.name}" has settings of its own, which do not go with a step for all parameters together',
+                    f'LBFGS: "{parameter.name}" has its own update settings, but LBFGS updates all parameters together',
                     location=here(),
                     given=[parameter.describe()],
                 )
@@ -147,7 +147,7 @@ class LBFGS(Optimizer):
     def _append(self, main: Block, pairs: Gradients, cost: Var | None) -> None:
         pairs = as_tables(pairs)
         if cost is None:
-            raise ProgramError("LBFGS: there is no cost to evaluate", location=here(), hint="minimize(cost), or apply(pairs, cost)")
+            raise ProgramError("LBFGS: there is no cost to evaluate", location=here(), hint="call minimize(cost) or apply(pairs, cost)")
         written: dict[Var, Var] = {}
         name = self._name(main)
         rate = self._rate(main, name, cost, written)
@@ -156,14 +156,14 @@ class LBFGS(Optimizer):
         evaluation = Evaluation(main, [cost, *(gradient for _, gradient in pairs)], parameters)
         last, states = self._loop(main, name, pairs, cost, cast(rate, dtype=parameters[0].dtype), evaluation)
         step = Step(main, rate, updates, written=written)
-        for parameter, value in _parted(last, parameters).items():
+        for parameter, value in _separate(last, parameters).items():
             step.commit(parameter, value)
             if self.average is not None:
                 self.average.append(step, parameter)
         commit_all(main, written | states)
 
     def _loop(self, main: Block, name: str, pairs: Pairs, cost: Var, rate: Var, evaluation: Evaluation) -> tuple[Var, dict[Var, Var]]:
-        """Append the loop; return all parameters after it, [N], and what it leaves for the next step."""
+        """Append the loop; return all parameters after it, [N], and the state for the next step."""
         parameters, dtype = [parameter for parameter, _ in pairs], pairs[0][0].dtype
         count = sum(prod(map(int, parameter.shape or ())) for parameter in parameters)
 
@@ -178,7 +178,7 @@ class LBFGS(Optimizer):
         )
         before, direction, length = state("gradient", count), state("direction", count), state("length")
         trips = new_state(main, f"{name}.trips", 0.0, dtype=DType.INT64)
-        x, gradient, loss = _joined(parameters), _joined([gradient for _, gradient in pairs]), assign(_as(cost, dtype))
+        x, gradient, loss = _concatenate(parameters), _concatenate([gradient for _, gradient in pairs]), assign(_as(cost, dtype))
         trip, evaluated = constant_like(0, trips), constant_like(1, trips)
 
         loop = while_loop(logical_not(_largest(gradient) <= self.gradient_tolerance), max_trips=self.iterations)
@@ -190,17 +190,17 @@ class LBFGS(Optimizer):
             pace = where(is_first, minimum(1.0 / steep, constant_like(1.0, steep)), constant_like(1.0, steep)) * rate
             slope = dot(gradient, descent)
             moves = logical_not(slope > -self.change_tolerance)
-            goes_on = logical_and(moves, trip + 1 < self.iterations)
+            continues = logical_and(moves, trip + 1 < self.iterations)
 
             def evaluate(length: Var) -> tuple[Var, Var]:
-                found, *gradients = evaluation.append(_parted(x + length * descent, parameters))
-                return _as(found, dtype), _joined(gradients)
+                found, *gradients = evaluation.append(_separate(x + length * descent, parameters))
+                return _as(found, dtype), _concatenate(gradients)
 
             if self.line_search is None:
-                values = cond(goes_on, lambda: evaluate(pace), lambda: (loss, gradient))
+                values = cond(continues, lambda: evaluate(pace), lambda: (loss, gradient))
                 assert isinstance(values, tuple)
                 next_loss, next_gradient = values
-                next_evaluated = where(goes_on, evaluated + 1, evaluated)
+                next_evaluated = where(continues, evaluated + 1, evaluated)
             else:
                 start = Point(constant_like(0.0, pace), loss, gradient, slope)
                 most, tolerance = self.evaluations - evaluated, self.change_tolerance
@@ -214,7 +214,7 @@ class LBFGS(Optimizer):
                 _largest(descent * pace) <= self.change_tolerance,
                 abs_(next_loss - loss) < self.change_tolerance,
             ):
-                goes_on = logical_and(goes_on, logical_not(is_over))
+                continues = logical_and(continues, logical_not(is_over))
             carried = {
                 x: moved,
                 gradient: next_gradient,
@@ -232,7 +232,7 @@ class LBFGS(Optimizer):
             }
             for var, value in carried.items():
                 loop.carry(var, value)
-            loop.update_condition(goes_on)
+            loop.update_condition(continues)
         results = loop()
         assert isinstance(results, tuple)
         last = dict(zip(carried, results, strict=True))
@@ -243,13 +243,13 @@ def _as(value: Var, dtype: DType) -> Var:
     return value if value.dtype is dtype else cast(value, dtype=dtype)
 
 
-def _joined(vars: Sequence[Var]) -> Var:
-    """All elements, one after another: T[N]."""
+def _concatenate(vars: Sequence[Var]) -> Var:
+    """Concatenate all elements: T[N]."""
     return concat([reshape(var, shape=(-1,)) for var in vars], axis=0)
 
 
-def _parted(joined: Var, likes: Sequence[Var]) -> dict[Var, Var]:
-    """The opposite of `_joined`: what is of the shape of each of `likes`, by it."""
+def _separate(joined: Var, likes: Sequence[Var]) -> dict[Var, Var]:
+    """Split a concatenation into variables with the shapes of `likes`, the inverse of `_concatenate`."""
     parted: dict[Var, Var] = {}
     start = 0
     for like in likes:

@@ -1,4 +1,4 @@
-"""A line search, as a loop of the program: how far to go along a direction, so that the strong Wolfe conditions hold."""
+"""Line search with the strong Wolfe conditions, as a loop of the program."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -17,12 +17,12 @@ from oarlock.op.unary import sqrt
 
 __all__ = ["Point", "search_line"]
 
-_DECREASE = 1e-4  # of what the slope promises, at least: c1
-_CURVATURE = 0.9  # of the slope that may be left, at most: c2
+_DECREASE = 1e-4  # c1: minimum decrease, as a fraction of that predicted by the slope
+_CURVATURE = 0.9  # c2: maximum remaining slope, as a fraction of the initial one
 
 
 class Point(NamedTuple):
-    """A place on the line: how far along the direction, the cost and the gradient there, and the slope along the direction."""
+    """A point on the line: length along the direction, cost, gradient, and slope along the direction."""
 
     length: Var
     cost: Var
@@ -40,12 +40,12 @@ def search_line(
     tolerance: float,
     when: Var,
 ) -> tuple[Point, Var]:
-    """Append the search from `start`, at `length` first; return the place that it finds, and how often it evaluated.
+    """Append the search from `start` with initial step `length`; return the point found and the number of evaluations.
 
-    ``f(t) <= f(0) + 1e-4 t f'(0)`` and ``abs(f'(t)) <= 0.9 abs(f'(0))`` hold there, unless the search ends sooner: after `most` evaluations
-    and one, or where the bracket is too small for `tolerance`. First lengths grow until a bracket is found that has such a place; then
-    the bracket shrinks around the lower of its ends, by cubic interpolation (Nocedal and Wright, 2006, algorithms 3.5 and 3.6; with the
-    safeguards of `torch.optim.LBFGS`). Without `when`, bool[], nothing is evaluated, and the place is `start`.
+    It satisfies ``f(t) <= f(0) + 1e-4 t f'(0)`` and ``abs(f'(t)) <= 0.9 abs(f'(0))``, unless the search ends early: after `most` + 1
+    evaluations, or when the bracket is smaller than `tolerance`. Lengths first grow until a bracket contains such a point; the bracket is
+    then shrunk around its lower end by cubic interpolation (Nocedal and Wright, 2006, algorithms 3.5 and 3.6; with the safeguards of
+    `torch.optim.LBFGS`). If `when`, bool[], is false, nothing is evaluated and the point is `start`.
     """
     previous, first, second = (Point(*map(assign, start)) for _ in range(3))
     length, trip, no, yes = assign(length), full(shape=(), value=0.0, dtype=DType.INT64), _bool(False), _bool(True)
@@ -62,17 +62,17 @@ def search_line(
         is_found = ~zooming & ~is_out & ~is_past & is_flat
         brackets = ~zooming & ~is_out & (is_past | (~is_flat & (new.slope >= 0.0)))
         # Within the bracket
-        low, high = _chosen(first_is_low, first, second), _chosen(first_is_low, second, first)
+        low, high = _choose(first_is_low, first, second), _choose(first_is_low, second, first)
         is_worse = is_high | (cost >= low.cost)
         turns = ~is_worse & ~is_flat & (new.slope * (high.length - low.length) >= 0.0)
-        next_high = _chosen(is_worse, new, _chosen(turns, low, high))
-        next_low = _chosen(is_worse, low, new)
-        zoomed = _chosen(first_is_low, next_low, next_high), _chosen(first_is_low, next_high, next_low)
-        begun = _chosen(brackets, previous, _chosen(is_out, start, new)), new
-        next_first, next_second = (_chosen(zooming, inside, outside) for inside, outside in zip(zoomed, begun, strict=True))
+        next_high = _choose(is_worse, new, _choose(turns, low, high))
+        next_low = _choose(is_worse, low, new)
+        zoomed = _choose(first_is_low, next_low, next_high), _choose(first_is_low, next_high, next_low)
+        begun = _choose(brackets, previous, _choose(is_out, start, new)), new
+        next_first, next_second = (_choose(zooming, inside, outside) for inside, outside in zip(zoomed, begun, strict=True))
         is_ordered = next_first.cost <= next_second.cost
         next_first_is_low = where(zooming & ~is_worse, first_is_low, where(is_found, yes, is_ordered))
-        # What to try next
+        # The next trial
         next_zooming = zooming | brackets
         is_done = is_out | is_found | (zooming & ~is_worse & is_flat)
         is_small = abs_(next_second.length - next_first.length) * amax(abs_(direction)) < tolerance
@@ -95,11 +95,11 @@ def search_line(
     assert isinstance(results, tuple)
     last = dict(zip(carried, results, strict=True))
     ends = (Point(*(last[value] for value in point)) for point in (first, second))
-    return _chosen(last[first_is_low], *ends), last[trip]
+    return _choose(last[first_is_low], *ends), last[trip]
 
 
 def _trial(first: Point, second: Point, hesitant: Var) -> tuple[Var, Var]:
-    """A length inside a bracket, and whether it is so near to an end that the next one must not be."""
+    """Return a length inside a bracket, and whether it is so close to an end that the next one must not be."""
     bottom, top = minimum(first.length, second.length), maximum(first.length, second.length)
     length = _cubic(first, second, bottom, top)
     margin = 0.1 * (top - bottom)
@@ -110,9 +110,9 @@ def _trial(first: Point, second: Point, hesitant: Var) -> tuple[Var, Var]:
 
 
 def _cubic(one: Point, other: Point, bottom: Var, top: Var) -> Var:
-    """Where the cubic with the costs and slopes of two places is lowest, between `bottom` and `top`; halfway where it is nowhere."""
+    """Return the minimum of the cubic through two points with these costs and slopes, clipped to `bottom` and `top`, else the midpoint."""
     is_sorted = one.length <= other.length
-    left, right = _chosen(is_sorted, one, other), _chosen(is_sorted, other, one)
+    left, right = _choose(is_sorted, one, other), _choose(is_sorted, other, one)
     d1 = left.slope + right.slope - 3.0 * (left.cost - right.cost) / (left.length - right.length)
     squared = d1 * d1 - left.slope * right.slope
     d2 = sqrt(maximum(squared, constant_like(0.0, squared)))
@@ -120,7 +120,7 @@ def _cubic(one: Point, other: Point, bottom: Var, top: Var) -> Var:
     return where(squared >= 0.0, minimum(maximum(lowest, bottom), top), (bottom + top) / 2.0)
 
 
-def _chosen(condition: Var, one: Point, other: Point) -> Point:
+def _choose(condition: Var, one: Point, other: Point) -> Point:
     return Point(*(where(condition, left, right) for left, right in zip(one, other, strict=True)))
 
 

@@ -13,9 +13,10 @@ __all__ = ["Lion"]
 
 
 class Lion(Optimizer):
-    """``w' = w - learning_rate sign(beta1 m + (1 - beta1) dw)``; ``m' = beta2 m + (1 - beta2) dw``.
+    """The Lion optimizer: steps by the sign of a momentum (Chen et al., 2023, algorithm 2).
 
-    Chen et al., 2023, algorithm 2. Weight decay is decoupled unless said otherwise. Raises ArgumentError for a beta that is not in [0, 1).
+    ``w' = w - learning_rate sign(beta1 m + (1 - beta1) dw)``; ``m' = beta2 m + (1 - beta2) dw``. Weight decay is decoupled by default.
+    Raises ArgumentError unless the betas are in [0, 1).
     """
 
     decoupled_weight_decay = True

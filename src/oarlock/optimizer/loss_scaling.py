@@ -1,4 +1,4 @@
-"""Loss scaling: float16 gradients that would vanish are computed of a larger cost."""
+"""Loss scaling: gradients of a scaled cost, so that float16 gradients do not underflow."""
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
@@ -29,31 +29,31 @@ from oarlock.registry.range_check import require_count, require_number
 __all__ = ["FINITE", "LossScaling"]
 
 FINITE = ".finite"
-"""Ends the name of whether all gradients of a step are finite: `loss_scale_0.finite`."""
+"""Suffix of the flag that all gradients of a step are finite: `loss_scale_0.finite`."""
 
 
 class LossScaling(Optimizer):
-    """Another optimizer, given gradients of the cost times a scale, divided by it again; where they are not finite, the step is skipped.
+    """A wrapper of another optimizer for float16: it scales the cost, unscales the gradients, and skips steps with non-finite ones.
 
         ol.passes.mixed_precision(program, "float16")
         ol.optimizer.LossScaling(ol.optimizer.Adam(1e-3)).minimize(cost)
 
-    The scale is state of the program, `loss_scale_0`, float32[], `initial` at first. Where a gradient holds an inf or a NaN, neither
-    parameters nor what the optimizer keeps change, nor its count of updates, which schedules look at, and the scale is multiplied by
-    `backoff`; after `interval` steps in a row without, by `growth`, unless that is not finite: as PyTorch's GradScaler does (Micikevicius
-    et al., 2018, section 3.2). Raises ArgumentError for numbers that are out of range, and for what is no optimizer.
+    The scale is state of the program, `loss_scale_0`, float32[], initialized to `initial`. If a gradient contains infinity or NaN, the
+    parameters, the optimizer state and the update count used by schedules do not change, and the scale is multiplied by `backoff`. After
+    `interval` consecutive finite steps it is multiplied by `growth`, unless the result is not finite. This follows PyTorch's GradScaler
+    (Micikevicius et al., 2018, section 3.2). Raises ArgumentError for arguments out of range and for an invalid optimizer.
     """
 
     def __init__(self, optimizer: Optimizer, *, initial: float = 65536.0, growth: float = 2.0, backoff: float = 0.5, interval: int = 2000):
         super().__init__(1.0)
         if not isinstance(optimizer, Optimizer) or isinstance(optimizer, LossScaling):
-            raise ArgumentError(f"LossScaling takes another optimizer, not {describe_value(optimizer)}", location=here())
+            raise ArgumentError(f"LossScaling: optimizer must be another optimizer, not {describe_value(optimizer)}", location=here())
         self.optimizer = optimizer
         self.initial = require_number("initial", initial, above=0.0)
         self.growth = require_number("growth", growth, least=1.0)
         self.backoff = require_number("backoff", backoff, above=0.0, most=1.0)
         self.interval = require_count("interval", interval)
-        self._scale: Var | None = None  # of the program that is written
+        self._scale: Var | None = None  # of the program being written
 
     def _gradients(self, cost: Var, parameters: Sequence[Var]) -> list[tuple[Var, Gradient]]:
         program = cost.block.program
@@ -72,13 +72,13 @@ class LossScaling(Optimizer):
         self.optimizer._require_usable(main, parameters)
 
     def _append(self, main: Block, pairs: Gradients, cost: Var | None) -> None:
-        pairs = as_tables(pairs)  # what is not finite leaves all as it was, and so does no part of a table
+        pairs = as_tables(pairs)  # a skipped step must leave whole tables unchanged
         scale, self._scale = self._scale, None
         if scale is None:
             raise ProgramError(
                 "LossScaling has not scaled the cost of these gradients",
                 location=here(),
-                hint="call its minimize(cost), which does both; LossScaling(Groups(...)) scales for several optimizers",
+                hint="call its minimize(cost), which scales too; for several optimizers, use LossScaling(Groups(...))",
             )
         checks = [all_(isfinite(gradient)) for _, gradient in pairs]
         finite = assign(reduce(logical_and, checks))
@@ -96,7 +96,7 @@ class LossScaling(Optimizer):
         commit_all(main, {updates: where(finite, following, updates), **self._adjusted(main, scale, finite)})
 
     def _adjusted(self, main: Block, scale: Var, finite: Var) -> dict[Var, Var]:
-        """The next scale, and the next number of finite steps in a row."""
+        """Return the next scale, and the next number of consecutive finite steps."""
         streak = new_state(main, f"{scale.name}.streak", 0.0, dtype=DType.INT64)
         longer = add(streak, constant_like(1, streak))
         due = equal(longer, constant_like(self.interval, streak))
@@ -106,11 +106,11 @@ class LossScaling(Optimizer):
         return {scale: next_scale, streak: where(logical_and(finite, logical_not(due)), longer, constant_like(0, streak))}
 
     def update(self, step: Step, parameter: Var, gradient: Var) -> None:
-        raise NotImplementedError  # the other optimizer updates
+        raise NotImplementedError  # the wrapped optimizer updates
 
 
 def _replace(ops: Sequence[Op], count: Var, counts: Mapping[Var, Var]) -> None:
-    """Let updates and schedules count the updates that were made, rather than all steps; the op that gives `count` does count those."""
+    """Make updates and schedules read the count of actual updates instead of steps, except in the op that computes `count`."""
     for op in ops:
         if not is_among(count, op.writes):
             op.inputs = {slot: tuple(counts.get(var, var) for var in vars) for slot, vars in op.inputs.items()}
@@ -119,7 +119,7 @@ def _replace(ops: Sequence[Op], count: Var, counts: Mapping[Var, Var]) -> None:
 
 
 def _keep_unless(main: Block, finite: Var, var: Var, commit: Op) -> None:
-    """Let a commit write what there was, where the gradients are not finite."""
+    """Make a commit keep the current value if the gradients are not finite."""
     (value,) = commit.reads
     kept = where(finite, value, var)
     if value.name == next_name(var.name):

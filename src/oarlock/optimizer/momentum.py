@@ -19,10 +19,10 @@ __all__ = ["Momentum"]
 
 
 class Momentum(Optimizer):
-    """``v' = mu v + (1 - dampening) dw``; ``w' = w - learning_rate v'``, or with `nesterov` ``w - learning_rate (dw + mu v')``.
+    """SGD with momentum (Polyak, 1964; Sutskever et al., 2013, equations 1 to 4).
 
-    Polyak, 1964; Sutskever et al., 2013, equations 1 to 4. The first velocity is the gradient, whatever the dampening, as in
-    `torch.optim.SGD`. Raises ArgumentError for a `mu` below 0.
+    ``v' = mu v + (1 - dampening) dw``; ``w' = w - learning_rate v'``, or with `nesterov` ``w - learning_rate (dw + mu v')``. The first
+    velocity is the gradient, without dampening, as in `torch.optim.SGD`. Raises ArgumentError for a negative `mu`.
     """
 
     widens_halves = False

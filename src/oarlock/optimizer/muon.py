@@ -24,14 +24,15 @@ __all__ = ["Muon"]
 
 
 class Muon(Optimizer):
-    """``b' = mu b + (1 - mu) dw``; ``w' = w - learning_rate scale orthogonal((1 - mu) dw + mu b')``, or of ``b'`` without `nesterov`.
+    """The Muon optimizer for weight matrices: an orthogonalized momentum (Jordan et al., 2024).
 
-    For weights that are matrices, [m n]; `Groups` leaves others to another optimizer. ``orthogonal(x)`` nears the orthogonal matrix next to
-    ``x``: from ``x / norm(x)``, `iterations` times ``x' = a x + (b x xT + c (x xT)**2) x``, the Newton-Schulz iteration of Jordan et al.,
-    2024, with their coefficients. It is computed in `dtype`, that of the parameter unless said otherwise; "bfloat16", as in
-    `torch.optim.Muon`, is fast on a GPU. ``scale`` is ``sqrt(max(1, m / n))``, or where `scale` is "match_rms_adamw"
-    ``0.2 sqrt(max(m, n))``, by which rates and decays of AdamW serve (Liu et al., 2025, equation 4). Weight decay is decoupled, and 0.1,
-    unless said otherwise. Raises ArgumentError for a setting out of range, ShapeError for a parameter that is no matrix.
+    ``b' = mu b + (1 - mu) dw``; ``w' = w - learning_rate scale orthogonal((1 - mu) dw + mu b')``, or of ``b'`` without `nesterov`.
+    ``orthogonal(x)`` approximates the nearest orthogonal matrix: starting from ``x / norm(x)``, `iterations` Newton-Schulz iterations ``x'
+    = a x + (b x xT + c (x xT)**2) x``, with `coefficients` (a, b, c) of the paper. They are computed in `dtype`, by default that of the
+    parameter; "bfloat16", as in `torch.optim.Muon`, is fast on a GPU. ``scale`` is ``sqrt(max(1, m / n))`` for a matrix [m n], or with
+    `scale` "match_rms_adamw" ``0.2 sqrt(max(m, n))``, which allows learning rates and decays of AdamW (Liu et al., 2025, equation 4).
+    Weight decay is decoupled and 0.1 by default. Use `Groups` for parameters that are not matrices. Raises ArgumentError for an argument
+    out of range, ShapeError for a parameter that is not a matrix.
     """
 
     decoupled_weight_decay = True
@@ -69,7 +70,7 @@ class Muon(Optimizer):
         step.commit(velocity, faster)
 
     def _orthogonal(self, x: Var) -> Var:
-        """The matrix whose singular values are near 1, and its singular vectors those of `x`: T[m n] -> T[m n]."""
+        """Return a matrix with the singular vectors of `x` and singular values near 1: T[m n] -> T[m n]."""
         m, n = map(int, x.shape or ())
         a, b, c = self.coefficients
         wide = x if self.dtype in (None, x.dtype) else cast(x, dtype=self.dtype)
@@ -87,8 +88,8 @@ class Muon(Optimizer):
         for parameter in parameters:
             if parameter.ndim != 2:
                 raise ShapeError(
-                    f'Muon: "{parameter.name}" is {parameter.type_text}, and no matrix',
+                    f'Muon: "{parameter.name}" is {parameter.type_text}, not a matrix',
                     location=here(),
                     given=[parameter.describe()],
-                    hint="ol.optimizer.Groups leaves biases, tables and filters to another optimizer",
+                    hint="use ol.optimizer.Groups with another optimizer for biases, tables and filters",
                 )

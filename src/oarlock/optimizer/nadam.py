@@ -15,10 +15,11 @@ __all__ = ["NAdam"]
 
 
 class NAdam(Optimizer):
-    """Adam with Nesterov's momentum, of which each step has its own, ``mu(t) = beta1 (1 - 0.96**(t momentum_decay) / 2)``.
+    """The NAdam optimizer: Adam with Nesterov momentum (Dozat, 2016, algorithm 2).
 
     ``w' = w - learning_rate (mu(t+1) m' / (1 - p mu(t+1)) + (1 - mu(t)) dw / (1 - p)) / (sqrt(v' / (1 - beta2**t)) + epsilon)``, with
-    ``p = mu(1) ... mu(t)`` and the moments of Adam: Dozat, 2016, algorithm 2. Raises ArgumentError for a beta that is not in [0, 1).
+    ``mu(t) = beta1 (1 - 0.96**(t momentum_decay) / 2)``, ``p = mu(1) ... mu(t)`` and the moments of `Adam`. Raises ArgumentError unless the
+    betas are in [0, 1).
     """
 
     def __init__(
@@ -42,9 +43,9 @@ class NAdam(Optimizer):
         first = self.beta1 * moment1 + (1.0 - self.beta1) * gradient
         second = self.beta2 * moment2 + (1.0 - self.beta2) * square(gradient)
         count = cast(step.count, dtype=DType.FLOAT64)
-        now, ahead = self._mu(count), self._mu(count + 1.0)
+        now, next_mu = self._mu(count), self._mu(count + 1.0)
         product = step.shared_state("mu_product", 1.0, lambda product: product * now)
-        of_moment, of_gradient = ahead / (1.0 - product * ahead), (1.0 - now) / (1.0 - product)
+        of_moment, of_gradient = next_mu / (1.0 - product * next_mu), (1.0 - now) / (1.0 - product)
         below = sqrt(second / cast(step.correction(self.beta2), dtype=second.dtype)) + self.epsilon
         direction = first * cast(of_moment, dtype=first.dtype) + gradient * cast(of_gradient, dtype=gradient.dtype)
         step.descend(parameter, direction / below)

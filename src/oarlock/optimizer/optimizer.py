@@ -1,4 +1,4 @@
-"""The work of every optimizer: backward, then one update per parameter, all of it in the program."""
+"""The base class of optimizers: it appends the gradients and one update per parameter to the program."""
 
 import math
 from abc import ABC, abstractmethod
@@ -41,7 +41,7 @@ __all__ = ["Optimizer", "Options"]
 
 
 class Options(TypedDict, total=False):
-    """The keywords that every optimizer takes besides its own."""
+    """The keywords common to all optimizers."""
 
     weight_decay: float
     decoupled_weight_decay: bool
@@ -53,36 +53,36 @@ class Options(TypedDict, total=False):
 
 
 class Optimizer(ABC):
-    """A rule that turns gradients into new parameters. Its state is variables of the program.
+    """A rule that updates parameters by their gradients. Its state is variables of the program.
 
-    The learning rate is a number above 0; or a schedule, by which the program computes it (`ol.optimizer.schedule`); or a variable,
-    float[], that the program computes or is fed. Every optimizer takes these keywords too:
+    `learning_rate` is a positive number, a schedule computed by the program (`ol.optimizer.schedule`), or a variable, float[], that is
+    computed or fed. Every optimizer also accepts these keywords:
 
-    - `weight_decay`: adds ``weight_decay * w`` to the gradient, the slope of ``weight_decay / 2 * sum(w**2)``; with
-      `decoupled_weight_decay` it takes ``learning_rate * weight_decay * w`` off the parameter instead (Loshchilov and Hutter, 2019).
-    - `l1`: adds ``l1 * sign(w)`` to the gradient, the slope of ``l1 * sum(abs(w))``.
-    - `clip`: what is done to all gradients first, such as ``ClipByGlobalNorm(1.0)``, or a function from pairs to pairs.
-    - `accumulate`: one update for so many steps, by the mean of their gradients. The others change no parameter. What the last steps of
-      a run have added up is applied by `ol.train`, or by `ol.optimizer.apply_accumulated` after a loop of one's own.
-    - `average`: an average of each parameter, kept beside it: `ExponentialAverage`, `UniformAverage`.
-    - `lazy`: of a table with a `RowGradient`, such as ``ol.layer.embedding(..., sparse=True)`` gives, only the rows that were looked up are
-      updated and decayed; the others rest, and so does their state. Otherwise such a gradient is made a table, unless an element without
-      a gradient rests anyway, as in SGD and Adagrad without decay.
+    - `weight_decay`: adds ``weight_decay * w`` to the gradient, the derivative of ``weight_decay / 2 * sum(w**2)``; with
+      `decoupled_weight_decay`, ``learning_rate * weight_decay * w`` is subtracted from the parameter instead (Loshchilov and Hutter, 2019).
+    - `l1`: adds ``l1 * sign(w)`` to the gradient, the derivative of ``l1 * sum(abs(w))``.
+    - `clip`: gradient clipping, such as ``ClipByGlobalNorm(1.0)``, or a function from pairs to pairs.
+    - `accumulate`: the number of steps per update, which uses the mean of their gradients. The other steps change no parameter. Gradients
+      left at the end of a run are applied by `ol.train`, or by `ol.optimizer.apply_accumulated` after a custom loop.
+    - `average`: a running average of each parameter: `ExponentialAverage`, `UniformAverage`.
+    - `lazy`: for a table with a `RowGradient`, as of ``ol.layer.embedding(..., sparse=True)``, update and decay only the rows that were
+      looked up; the other rows and their state do not change. Otherwise such a gradient becomes dense, unless rows without a gradient stay
+      unchanged anyway, as with SGD and Adagrad without decay.
 
-    A parameter may depart from this by its `update_settings`. Raises ArgumentError for a number that is out of range, and for an unknown
-    keyword; ShapeError or DTypeError for a rate that is another variable.
+    `update_settings` of a parameter override these. Raises ArgumentError for an argument out of range and for an unknown keyword;
+    ShapeError or DTypeError for a learning rate variable of another type.
     """
 
     decays_weights = False
-    """Whether `update` applies a decoupled weight decay itself, as `step.weight_decay` says, rather than leave it to this class."""
+    """Whether `update` itself applies the decoupled weight decay in `step.weight_decay`, instead of this class."""
     decoupled_weight_decay = False
     rests_without_gradient = False
-    """Whether an element whose gradient is 0 keeps its value, and what is kept beside it."""
+    """Whether an element with a zero gradient keeps its value and its state."""
     is_elementwise = True
-    """Whether `update` computes an element from that element of the gradient and of the state alone, so that it may be `lazy`."""
+    """Whether `update` is elementwise in the gradient and the state, which `lazy` requires."""
 
     widens_halves = True
-    """Whether `update` is given float32 for parameters in half precision; False where its kernels compute so themselves."""
+    """Whether `update` receives float32 for parameters in half precision; False if its kernels convert themselves."""
 
     def __init__(self, learning_rate: LearningRate, **options: Unpack[Options]):
         if isinstance(learning_rate, Var):
@@ -97,40 +97,43 @@ class Optimizer(ABC):
         self.clip = given.get("clip")
         if self.clip is not None and not callable(self.clip):
             raise ArgumentError(
-                f"clip is a function of pairs such as ol.optimizer.ClipByGlobalNorm(1.0), not {describe_value(self.clip)}", location=here()
+                f"clip must be a function of pairs, such as ol.optimizer.ClipByGlobalNorm(1.0), not {describe_value(self.clip)}",
+                location=here(),
             )
         self.accumulate = require_count("accumulate", given.get("accumulate", 1))
         self.average: Average | None = given.get("average")
         if self.average is not None and not isinstance(self.average, Average):
             raise ArgumentError(
-                f"average is one such as ol.optimizer.ExponentialAverage(0.999), not {describe_value(self.average)}", location=here()
+                f"average must be an average, such as ol.optimizer.ExponentialAverage(0.999), not {describe_value(self.average)}",
+                location=here(),
             )
         self.lazy = bool(given.get("lazy", False))
         if self.lazy and not self.is_elementwise:
             kind = type(self).__name__
-            raise ArgumentError(f"{kind}: its steps depend on all rows of a table, so none of them is lazy", location=here())
+            raise ArgumentError(f"{kind}: its updates depend on all rows of a table, so lazy cannot be used", location=here())
 
     @property
     def rate(self) -> LearningRate:
-        """The learning rate by its old name, which warns."""
+        """The learning rate, by its deprecated name; warns."""
         return getattr(self, renamed("attribute of an optimizer", "rate", OLD_ARGUMENTS))
 
     def minimize(self, cost: Var, parameters: Sequence[Var] | None = None) -> list[tuple[Var, Gradient]]:
-        """Append to the program of `cost` its gradients and a step that lowers it; return (parameter, gradient) pairs.
+        """Append the gradients of `cost` and a step that minimizes it to its program; return (parameter, gradient) pairs.
 
-        `parameters` are the trainable ones that `cost` depends on, unless given. A gradient is a variable, or a `RowGradient` where a
-        lookup asks for rows and nothing else reads the table. The learning rate is a variable, `sgd_0.learning_rate`
-        (`sgd_1.learning_rate` of a second SGD): float64[], which a caller may set between steps, or fetch where a schedule computes it;
-        none is declared where the rate is a variable already. Raises, before the program is changed, ArgumentError for what is no
-        variable, and ProgramError for a parameter that a step updates already, for a rate of another program, where another program is
-        open, or where there is nothing to update.
+        `parameters` defaults to the trainable parameters that `cost` depends on. A gradient is a variable, or a `RowGradient` if a lookup
+        requests rows and nothing else reads the table. The learning rate is a variable, `sgd_0.learning_rate` (`sgd_1.learning_rate` for a
+        second SGD): float64[]. It can be set between steps, or fetched if a schedule computes it; if the rate is a variable already, none
+        is declared.
+
+        Raises, without changing the program, ArgumentError for an argument that is not a variable, and ProgramError if a parameter is
+        already updated by a step, if the rate belongs to another program, if another program is open, or if there is nothing to update.
         """
         (cost,) = require_variables("the cost", [cost])
         chosen = trained_by(cost) if parameters is None else list(dict.fromkeys(require_variables("parameters", parameters)))
         if not chosen and parameters is not None:
-            raise ProgramError("parameters is empty, so there is nothing to update", location=here())
+            raise ProgramError("parameters is empty: there is nothing to update", location=here())
         if not chosen:
-            raise ProgramError(f'"{cost.name}" depends on no trainable parameter, so there is nothing to update', location=here())
+            raise ProgramError(f'"{cost.name}" depends on no trainable parameter: there is nothing to update', location=here())
         _require_not_updated(cost.block.program.main, chosen)
         self._require_usable(cost.block.program.main, chosen)
         with restored_on_error(cost.block.program):
@@ -143,13 +146,13 @@ class Optimizer(ABC):
         return append_backward(cost, parameters, sparse=True)
 
     def apply(self, pairs: Gradients, cost: Var | None = None) -> None:
-        """Append a step of parameters whose gradients are there: the second half of `minimize`, which raises as that does.
+        """Append a step for parameters with existing gradients: the second half of `minimize`, with the same errors.
 
-        `cost` is what a schedule looks at that depends on it, float[].
+        `cost`, float[], is required by schedules that depend on it.
         """
         pairs = _require_pairs(pairs)
         if not pairs:
-            raise ProgramError("there are no gradients, so there is nothing to update", location=here())
+            raise ProgramError("there are no gradients: there is nothing to update", location=here())
         require_open(pairs[0][0], "apply")
         main = pairs[0][0].block.program.main
         _require_not_updated(main, [parameter for parameter, _ in pairs])
@@ -158,7 +161,7 @@ class Optimizer(ABC):
             self._append(main, pairs, cost)
 
     def _append(self, main: Block, pairs: Gradients, cost: Var | None) -> None:
-        """Append the updates of `pairs` to a program that is open for them."""
+        """Append the updates of `pairs` to a program that is open for updates."""
         pairs = [(parameter, self._as_taken(parameter, gradient)) for parameter, gradient in pairs]
         written: dict[Var, Var] = {}
         name = self._name(main)
@@ -174,7 +177,7 @@ class Optimizer(ABC):
         commit_all(main, written)
 
     def _update_all(self, main: Block, name: str, pairs: Gradients, rate: Var, count: Var) -> dict[Var, Var]:
-        """Append the update of each parameter; return what is to be committed."""
+        """Append the update of each parameter; return the values to commit."""
         pairs = [(parameter, clip_by_settings(gradient, parameter.update_settings)) for parameter, gradient in pairs]
         if self.clip is not None:
             pairs = clipped(self.clip, pairs)
@@ -198,7 +201,7 @@ class Optimizer(ABC):
             self.average.append(step, parameter)
 
     def _update_decayed(self, step: Step, parameter: Var, gradient: Var, settings: UpdateSettings) -> None:
-        """Append an update with the penalties and the decay that there are, of a parameter or of some of its rows."""
+        """Append an update with penalties and weight decay, for a parameter or for some of its rows."""
         decay = self.weight_decay if settings.weight_decay is None else settings.weight_decay
         decoupled = decay if self.decoupled_weight_decay else 0.0
         for share in (settings.l2, 0.0 if decoupled else decay):
@@ -217,7 +220,7 @@ class Optimizer(ABC):
                 step.written[parameter] = sgd(following, parameter, taken)
 
     def _update_real(self, step: Step, parameter: Var, gradient: Var) -> None:
-        """Call `update`, with the parts of complex numbers, and float32 in place of half precision unless kernels see to that."""
+        """Call `update` with real and imaginary parts of complex numbers, and with float32 for half precision if required."""
         if parameter.dtype.is_complex:
             parts = PartStep.of(step)
             self.update(parts, parts.parts(parameter), parts.parts(gradient))
@@ -228,25 +231,25 @@ class Optimizer(ABC):
             self.update(step, parameter, gradient)
 
     def _update_part(self, step: Step, parameter: Var, gradient: RowGradient) -> None:
-        """Update the rows that a gradient has as if they were a parameter, and put them back."""
+        """Update the rows of a gradient as if they were a parameter, and write them back."""
         gradient = coalesced(gradient)
         rows = RowStep.of(step, gradient)
         self._update_decayed(rows, rows.take(parameter), gradient.values, parameter.update_settings)
         step.written.update(rows.put_back())
 
     def _as_taken(self, parameter: Var, gradient: Gradient) -> Gradient:
-        """The gradient as this optimizer uses it: by rows, or as a table, of which a warning says why."""
+        """Return the gradient in the form that this optimizer uses: by rows, or as a table, with a warning that says why."""
         if isinstance(gradient, Var):
             return gradient
         kind = type(self).__name__
         if self.accumulate > 1:
-            reason = f"{kind} adds up those of {self.accumulate} steps"
+            reason = f"{kind} accumulates the gradients of {self.accumulate} steps"
         elif self.lazy or (self.rests_without_gradient and not self._decays(parameter)):
             return gradient
         else:
-            advice = "; lazy=True updates no others than were looked up" if self.is_elementwise else ""
+            advice = "; pass lazy=True to update only the rows that were looked up" if self.is_elementwise else ""
             reason = f"{kind} {'decays' if self.rests_without_gradient else 'changes'} every row in each step{advice}"
-        warn_here(f'the gradient of "{parameter.name}" is a whole table, though a lookup asks for rows: {reason}')
+        warn_here(f'the gradient of "{parameter.name}" is dense although a lookup requests rows: {reason}')
         return as_table(gradient)
 
     def _decays(self, parameter: Var) -> bool:
@@ -256,16 +259,16 @@ class Optimizer(ABC):
 
     @abstractmethod
     def update(self, step: Step, parameter: Var, gradient: Var) -> None:
-        """Append the ops that give `parameter` and its state their next values, and commit these."""
+        """Append the ops that compute the next values of `parameter` and its state, and commit them."""
 
     def update_rows(self, step: Step, parameter: Var, gradient: RowGradient) -> None:
-        """Append the same for the rows of `parameter` that have a gradient. Unless an optimizer knows better, `update` is given these."""
+        """Append the update of the rows of `parameter` that have a gradient. By default, calls `update` with these rows."""
         self._update_part(step, parameter, gradient)
 
-    # The learning rate, and the count of the steps
+    # Learning rate and step count
 
     def _require_usable(self, main: Block, parameters: Sequence[Var]) -> None:
-        """Raise what there is to raise before the program of `main` is changed; subclasses look at `parameters`."""
+        """Raise errors before the program of `main` is changed; subclasses also check `parameters`."""
         if isinstance(self.learning_rate, Var) and self.learning_rate.block is not main:
             raise ProgramError(
                 f'the learning rate "{self.learning_rate.name}" is not a variable of the main block of this program',
@@ -274,7 +277,7 @@ class Optimizer(ABC):
             )
 
     def _name(self, main: Block) -> str:
-        """The name of this optimizer in the program, by which its own state is found: `adam_0`, `adam_1`."""
+        """Return the name of this optimizer in the program, a prefix of its state: `adam_0`, `adam_1`."""
         kind, number = type(self).__name__.lower(), 0
         kept = {var.name.partition(".")[0] for var in main.vars.values() if var.persistable}
         while f"{kind}_{number}" in kept or main.find_var(f"{kind}_{number}.learning_rate") is not None:
@@ -292,7 +295,7 @@ class Optimizer(ABC):
 
 
 def count_steps(main: Block) -> Var:
-    """The step counter after this step; the first optimizer of a program sees to it that it counts."""
+    """Return the step counter after this step; the first optimizer of a program appends the increment."""
     found = main.find_var(next_name(COUNTER))
     if found is not None:
         return found
@@ -305,7 +308,7 @@ def count_steps(main: Block) -> Var:
 def _rate_number(rate: object) -> float:
     number = as_python(rate)
     if not isinstance(number, int | float) or isinstance(number, bool) or not 0 < number < math.inf:
-        raise ArgumentError(f"a learning rate is a finite number above 0, not {rate!r:.60}", location=here())
+        raise ArgumentError(f"a learning rate must be a positive finite number, not {rate!r:.60}", location=here())
     return float(number)
 
 
@@ -317,15 +320,15 @@ def _require_rate(rate: Var) -> None:
 
 
 def _require_pairs(given: object) -> list[tuple[Var, Gradient]]:
-    """Parameters with their gradients. Raises ArgumentError for anything else."""
+    """Return the pairs of parameters and gradients. Raises ArgumentError for anything else."""
     pairs: list[tuple[Var, Gradient]] = []
     for pair in given if isinstance(given, Sequence) else [given]:
         parameter, gradient = pair if isinstance(pair, tuple | list) and len(pair) == 2 else (None, None)
         if not isinstance(parameter, Var) or not isinstance(gradient, Var | RowGradient):
             raise ArgumentError(
-                f"apply takes pairs of a parameter and its gradient, not {describe_value(pair)}",
+                f"apply: expected pairs of a parameter and its gradient, not {describe_value(pair)}",
                 location=here(),
-                hint="ol.append_backward(cost) returns such pairs",
+                hint="pass the result of ol.append_backward(cost)",
             )
         pairs.append((parameter, gradient))
     return pairs
@@ -336,8 +339,8 @@ def _require_not_updated(main: Block, parameters: Sequence[Var]) -> None:
     for var in parameters:
         if var in updated:
             raise ProgramError(
-                f'"{var.name}" is updated by an optimizer already',
+                f'"{var.name}" is already updated by an optimizer',
                 location=here(),
                 given=[var.describe()],
-                hint="minimize(cost, parameters=[...]) divides parameters between optimizers",
+                hint="divide the parameters between optimizers: minimize(cost, parameters=[...])",
             )

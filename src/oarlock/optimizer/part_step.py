@@ -1,4 +1,4 @@
-"""Updates of complex parameters, computed on their parts: each is two real numbers to an optimizer, as in PyTorch."""
+"""Updates of complex parameters, computed on their real and imaginary parts, as in PyTorch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,9 +14,9 @@ __all__ = ["PartStep"]
 
 @dataclass(frozen=True, kw_only=True)
 class PartStep(Step):
-    """The step `whole` for a complex parameter: of real and imaginary parts, which are put together where they are committed.
+    """The step `whole` of a complex parameter, in real and imaginary parts; commits combine them.
 
-    States beside the parameter are kept as parts, in a last axis of 2.
+    State of the parameter is stored as parts, in a last axis of 2.
     """
 
     whole: Step
@@ -25,7 +25,7 @@ class PartStep(Step):
 
     @classmethod
     def of(cls, step: Step) -> "PartStep":
-        """The step `step` on parts."""
+        """Return `step` on real and imaginary parts."""
         return cls(
             main=step.main,
             learning_rate=step.learning_rate,
@@ -37,7 +37,7 @@ class PartStep(Step):
         )
 
     def parts(self, var: Var) -> Var:
-        """The parts of a complex parameter, or of its gradient."""
+        """Return the parts of a complex parameter, or of its gradient."""
         found = view_as_real(var)
         self.kept[found] = var
         return found

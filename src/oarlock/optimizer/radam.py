@@ -17,11 +17,11 @@ __all__ = ["RAdam"]
 
 
 class RAdam(Optimizer):
-    """Adam whose first steps, while ``v`` knows too few gradients, are those of momentum: ``w' = w - learning_rate m' / (1 - beta1**t)``.
+    """The RAdam optimizer: Adam that starts with momentum steps until the variance is known (Liu et al., 2020, algorithm 2).
 
-    From where ``rho(t) = rho - 2 t beta2**t / (1 - beta2**t)`` is above 5, with ``rho = 2 / (1 - beta2) - 1``, that is multiplied by
-    ``sqrt((rho(t) - 4) (rho(t) - 2) rho / ((rho - 4) (rho - 2) rho(t))) sqrt(1 - beta2**t) / (sqrt(v') + epsilon)``: Liu et al., 2020,
-    algorithm 2. Raises ArgumentError for a beta that is not in [0, 1).
+    The first steps are ``w' = w - learning_rate m' / (1 - beta1**t)``. As soon as ``rho(t) = rho - 2 t beta2**t / (1 - beta2**t)`` exceeds
+    5, with ``rho = 2 / (1 - beta2) - 1``, the step is multiplied by ``sqrt((rho(t) - 4) (rho(t) - 2) rho / ((rho - 4) (rho - 2) rho(t)))
+    sqrt(1 - beta2**t) / (sqrt(v') + epsilon)``. Raises ArgumentError unless the betas are in [0, 1).
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class RAdam(Optimizer):
         known, limit = step.correction(self.beta2), 2.0 / (1.0 - self.beta2) - 1.0
         rho = limit - 2.0 * cast(step.count, dtype=DType.FLOAT64) * step.power(self.beta2) / known
         is_known = rho > 5.0
-        kept = maximum(rho, constant_like(5.0, rho))  # where fewer are known, the root is not read, and is a number
+        kept = maximum(rho, constant_like(5.0, rho))  # keeps the unused root real while rho is at most 5
         factor = sqrt((kept - 4.0) * (kept - 2.0) * limit / ((limit - 4.0) * (limit - 2.0) * kept) * known)
         adapted = cast(factor, dtype=first.dtype) / (sqrt(second) + self.epsilon)
         rectified = first * where(is_known, adapted, constant_like(1.0, adapted))

@@ -13,11 +13,11 @@ __all__ = ["RMSProp"]
 
 
 class RMSProp(Optimizer):
-    """``s' = rho s + (1 - rho) dw**2``; ``w' = w - learning_rate dw / (sqrt(s') + epsilon)``.
+    """The RMSProp optimizer (Tieleman and Hinton, 2012, lecture 6.5).
 
-    Tieleman and Hinton, 2012, lecture 6.5. `centered` takes ``m'**2`` off ``s'``, with ``m' = rho m + (1 - rho) dw``, so that it is the
-    gradient's variance (Graves, 2013, equations 38 to 45). With a `momentum`, ``b' = momentum b + dw / (sqrt(s') + epsilon)`` is what is
-    taken times the rate. Raises ArgumentError for a number below 0.
+    ``s' = rho s + (1 - rho) dw**2``; ``w' = w - learning_rate dw / (sqrt(s') + epsilon)``. `centered` subtracts ``m'**2`` from ``s'``, with
+    ``m' = rho m + (1 - rho) dw``, which gives the variance of the gradient (Graves, 2013, equations 38 to 45). With `momentum`, ``b' =
+    momentum b + dw / (sqrt(s') + epsilon)`` is multiplied by the rate instead. Raises ArgumentError for a negative argument.
     """
 
     def __init__(

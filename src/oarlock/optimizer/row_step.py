@@ -1,4 +1,4 @@
-"""Updates of the rows of a table that were looked up: an optimizer is given these, and those of its state, as if there were no others."""
+"""Updates of only those rows of a table that were looked up."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from oarlock.optimizer.step import Step
 __all__ = ["Gradient", "Gradients", "RowStep", "as_tables", "coalesced"]
 
 Gradient = Var | RowGradient
-"""The gradient of a parameter, or of the rows of one that were looked up."""
+"""The gradient of a parameter, or of those of its rows that were looked up."""
 
 
 Gradients = Sequence[tuple[Var, Gradient]]
@@ -23,7 +23,7 @@ Gradients = Sequence[tuple[Var, Gradient]]
 
 
 def coalesced(gradient: RowGradient) -> RowGradient:
-    """The same gradient, in which each row is numbered once."""
+    """Return the gradient with duplicate rows summed."""
     if gradient.is_coalesced:
         return gradient
     distinct, sums = coalesce(gradient.rows, gradient.values)
@@ -31,13 +31,13 @@ def coalesced(gradient: RowGradient) -> RowGradient:
 
 
 def as_tables(pairs: Gradients) -> list[tuple[Var, Var]]:
-    """Parameters with their whole gradients."""
+    """Return parameters with dense gradients."""
     return [(parameter, as_table(gradient) if isinstance(gradient, RowGradient) else gradient) for parameter, gradient in pairs]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowStep(Step):
-    """A step on the rows of a table that are numbered. States are rows too, and so is what is committed, which is `put_back` at last."""
+    """A step on some rows of a table. State and commits are rows too; `put_back` writes them to the table."""
 
     table: Var
     rows: Var
@@ -46,7 +46,7 @@ class RowStep(Step):
 
     @classmethod
     def of(cls, step: Step, gradient: RowGradient) -> "RowStep":
-        """The step `step` on the rows of `gradient`, which is coalesced."""
+        """Return `step` on the rows of `gradient`, which is coalesced."""
         return cls(
             main=step.main,
             learning_rate=step.learning_rate,
@@ -58,7 +58,7 @@ class RowStep(Step):
         )
 
     def take(self, whole: Var) -> Var:
-        """The rows of the table, or of a state of its shape."""
+        """Return the rows of the table, or of a state of its shape."""
         taken = gather(whole, self.rows)
         self.wholes[taken] = whole
         return taken
@@ -68,11 +68,11 @@ class RowStep(Step):
         return self.take(whole) if shape is None else whole
 
     def put_back(self) -> dict[Var, Var]:
-        """Everything that is committed, with the value that it will hold: its rows put where they were taken, the others as they are."""
+        """Return the value to commit for each variable: rows are written to their positions, others are unchanged."""
         following: dict[Var, Var] = {}
         for var, value in self.written.items():
             if var in self.wholes:
                 following[self.wholes[var]] = put_rows(self.wholes[var], self.rows, value)
             else:
-                following[var] = value  # a number that all parameters share
+                following[var] = value  # a number shared by all parameters
         return following

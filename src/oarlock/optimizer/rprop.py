@@ -17,12 +17,12 @@ __all__ = ["Rprop"]
 
 
 class Rprop(Optimizer):
-    """Each element moves by a step of its own against the sign of its gradient: ``w' = w - sign(dw) s'``.
+    """The Rprop optimizer for full batches: an adaptive step per element, by the sign of the gradient: ``w' = w - sign(dw) s'``.
 
-    ``s'`` is ``s`` times `growth` where the gradient kept its sign, times `shrinkage` where it changed it, and between `least` and `most`;
-    where it changed, the element stays, and the next step takes no sign from it: Riedmiller and Braun, 1993, as Igel and Huesken, 2000,
-    algorithm 4, "iRprop-". ``s`` starts as the learning rate, which is a number and plays no other part. For whole batches. Raises
-    ArgumentError for a rate that is no number, and for other settings out of range.
+    ``s'`` is ``s`` times `growth` if the gradient kept its sign, or times `shrinkage` if it changed it, clipped to `least` and `most`.
+    After a sign change, the element is not moved, and the next step ignores the sign (Riedmiller and Braun, 1993; Igel and Huesken, 2000,
+    algorithm 4, "iRprop-"). `learning_rate`, a number, is only the initial ``s``. Raises ArgumentError for a learning rate that is not a
+    number, and for an argument out of range.
     """
 
     widens_halves = False
@@ -39,7 +39,7 @@ class Rprop(Optimizer):
     ):
         super().__init__(learning_rate, **options)
         if not isinstance(self.learning_rate, float):
-            raise ArgumentError("Rprop: the learning rate is a number, the size of the first steps", location=here())
+            raise ArgumentError("Rprop: the learning rate must be a number, the size of the first steps", location=here())
         self.growth = require_number("Rprop: growth", growth, above=1.0)
         self.shrinkage = require_number("Rprop: shrinkage", shrinkage, above=0.0, below=1.0)
         self.least = require_number("Rprop: least", least, above=0.0)

@@ -14,7 +14,7 @@ __all__ = ["SGD"]
 
 
 class SGD(Optimizer):
-    """``w' = w - learning_rate * dw`` (Robbins and Monro, 1951)."""
+    """Stochastic gradient descent: ``w' = w - learning_rate * dw`` (Robbins and Monro, 1951)."""
 
     rests_without_gradient = True
     widens_halves = False

@@ -1,4 +1,4 @@
-"""Step: what an optimizer is given to write the update of one parameter, and where it puts the next values."""
+"""Step: the inputs of an optimizer's update of one parameter, and the values that it commits."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,29 +23,29 @@ __all__ = ["Step", "as_own", "commit_all", "new_state"]
 
 @dataclass(frozen=True)
 class Step:
-    """The variables of one step for one parameter. `update` reads them, and commits next values."""
+    """The variables of one step for one parameter. `update` reads them and commits next values."""
 
     main: Block
     learning_rate: Var
-    """The rate of this parameter in this step: float64[]."""
+    """The learning rate of this parameter in this step: float64[]."""
     count: Var
-    """How many updates there will have been after this one: int64[]."""
+    """The number of updates including this one: int64[]."""
     weight_decay: float = 0.0
-    """The decay that `update` is to apply itself; 0 unless the optimizer says that it does, by `decays_weights`."""
+    """The decay that `update` must apply; 0 unless the optimizer sets `decays_weights`."""
     written: dict[Var, Var] = field(default_factory=dict)
-    """The persistable variables that are committed so far, each with the value that it will hold."""
+    """The persistable variables committed so far, each with its next value."""
     shared: tuple[str, dict[str, Var]] = ("", {})
-    """The optimizer's name in the program, and the next values of the numbers that its parameters share."""
+    """The optimizer's name in the program, and the next values of state shared by its parameters."""
 
     @property
     def rate(self) -> Var:
-        """The learning rate by its old name, which warns."""
+        """The learning rate, by its deprecated name; warns."""
         return getattr(self, renamed("attribute of a step", "rate", OLD_ARGUMENTS))
 
     def state(self, parameter: Var, suffix: str, *, initial: float = 0.0, shape: Shape | None = None, dtype: DType | None = None) -> Var:
-        """A persistable variable beside `parameter`, of its shape and dtype unless told otherwise, that starts as `initial` everywhere.
+        """Declare state of `parameter`, by default of its shape and dtype, with every element initialized to `initial`.
 
-        Where workers divide the parameter, they divide what is of its shape alike. It lies where the parameter does.
+        It is at the place of the parameter and, if it has the shape of the parameter, divided among workers in the same way.
         """
         return new_state(
             self.main,
@@ -58,15 +58,15 @@ class Step:
         )
 
     def commit(self, var: Var, value: Var) -> None:
-        """Make `value` what `var` holds after the step."""
+        """Set the value of `var` after the step to `value`."""
         self.written[var] = value
 
     def descend(self, parameter: Var, direction: Var, learning_rate: Var | None = None) -> None:
-        """Commit ``parameter - learning_rate * direction``; the rate is that of the step unless given, float64[]."""
+        """Commit ``parameter - learning_rate * direction``; `learning_rate`, float64[], defaults to that of the step."""
         self.commit(parameter, sgd(parameter, direction, self.learning_rate if learning_rate is None else learning_rate))
 
     def shared_state(self, name: str, initial: float, following: Callable[[Var], Var]) -> Var:
-        """The next value of a number that all parameters share: float64[]. `following` makes it of the last one; it is committed once."""
+        """Return the next value of a number shared by all parameters, float64[]. `following` computes it from the last value, once."""
         optimizer, values = self.shared
         if name not in values:
             var = new_state(self.main, f"{optimizer}.{name}", initial)
@@ -75,11 +75,11 @@ class Step:
         return values[name]
 
     def power(self, base: float) -> Var:
-        """``base ** count``: float64[]."""
+        """Return ``base ** count``: float64[]."""
         return power(full(shape=(), value=base, dtype=DType.FLOAT64), cast(self.count, dtype=DType.FLOAT64))
 
     def correction(self, beta: float) -> Var:
-        """``1 - beta ** count``, by which a running mean that began at 0 is too small: float64[]."""
+        """Return ``1 - beta ** count``, the bias correction of a running mean that started at 0: float64[]."""
         power = self.power(beta)
         return subtract(constant_like(1.0, power), power)
 
@@ -94,13 +94,13 @@ def new_state(
     sharding: Sharding | None = None,
     place: int = 0,
 ) -> Var:
-    """Declare what an optimizer keeps from step to step, every element `initial` at first."""
+    """Declare state of an optimizer, with every element initialized to `initial`."""
     start = Initializer("constant", {"value": float(initial)})
     return main.new_var(name, dtype, shape, persistable=True, stop_gradient=True, initializer=start, sharding=sharding, place=place)
 
 
 def commit_all(main: Block, written: dict[Var, Var]) -> None:
-    """Commit each value, under the name that says whose next value it is."""
+    """Commit each value under the name of a next value."""
     for var, value in written.items():
         value = as_own(main, value)
         main.rename(value, next_name(var.name))
@@ -108,6 +108,6 @@ def commit_all(main: Block, written: dict[Var, Var]) -> None:
 
 
 def as_own(main: Block, value: Var) -> Var:
-    """`value` as a variable that may be renamed: itself where an update has just computed it, else a copy."""
+    """Return `value` as a variable that can be renamed: itself if an update has just computed it, else a copy."""
     is_own = value.op is not None and value.op.role is Role.UPDATE and value.block is main and "@" not in value.name
     return value if is_own else assign(value)

@@ -1,4 +1,4 @@
-"""The ratio by which LAMB and LARS scale a step to the parameter that it moves."""
+"""The trust ratio of LAMB and LARS, which scales a step to the norm of the parameter."""
 
 from oarlock.ir.dtype import DType
 from oarlock.ir.var import Var
@@ -13,7 +13,7 @@ __all__ = ["trust_ratio"]
 
 
 def trust_ratio(parameter: Var, direction: Var, *, factor: float = 1.0, decay: float = 0.0) -> Var:
-    """``factor norm(w) / (norm(direction) + decay norm(w))``, and 1 where one of the norms is 0: float64[]."""
+    """Return ``factor norm(w) / (norm(direction) + decay norm(w))``, or 1 if one of the norms is 0: float64[]."""
     of_parameter, of_direction = (cast(sqrt(squared_norm(var)), dtype=DType.FLOAT64) for var in (parameter, direction))
     one, zero = (constant_like(value, of_parameter) for value in (1.0, 0.0))
     is_long = logical_and(of_parameter > zero, of_direction > zero)

@@ -1,4 +1,4 @@
-"""Updates of parameters in half precision, computed in float32: an epsilon of 1e-8 is 0 in float16, and 0 / 0 is no number."""
+"""Updates of parameters in half precision, computed in float32: in float16, an epsilon of 1e-8 is 0, and 0 / 0 is NaN."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,21 +13,21 @@ __all__ = ["WideStep", "is_half"]
 
 
 def is_half(var: Var) -> bool:
-    """Whether a variable is float16 or bfloat16."""
+    """Return whether a variable is float16 or bfloat16."""
     return var.dtype in (DType.FLOAT16, DType.BFLOAT16)
 
 
 @dataclass(frozen=True, kw_only=True)
 class WideStep(Step):
-    """The step `narrow` for a parameter of half precision: in float32, and what is committed is rounded to what is kept."""
+    """The step `narrow` of a parameter in half precision, computed in float32; commits are rounded to the stored dtype."""
 
     narrow: Step
     kept: dict[Var, Var] = field(default_factory=dict)
-    """The parameter and its states as they are kept, by what stands for them in float32."""
+    """The parameter and its states as stored, by their float32 copies."""
 
     @classmethod
     def of(cls, step: Step) -> "WideStep":
-        """The step `step` in float32."""
+        """Return `step` in float32."""
         return cls(
             main=step.main,
             learning_rate=step.learning_rate,
@@ -39,7 +39,7 @@ class WideStep(Step):
         )
 
     def widened(self, var: Var) -> Var:
-        """A parameter, its gradient or its state in float32, where it is of half precision."""
+        """Return a parameter, its gradient or its state in float32, if it is in half precision."""
         if not is_half(var):
             return var
         wide = cast(var, dtype=DType.FLOAT32)

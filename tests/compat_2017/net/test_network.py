@@ -287,7 +287,7 @@ def test_an_optimizer_updates_each_parameter_once_even_a_shared_one():
     gradients = {parameter.name: gradient.name for parameter, gradient in net.add_backward_ops(cost)}
     net.add_optimizer_ops({"type": "SGD", "learning_rate": 0.5})
     assert sorted(op.writes[0].name for op in net.block.tail) == ["@STEP", "b", "w"]
-    with pytest.raises(ol.ProgramError, match='^"w" is updated by an optimizer already'):
+    with pytest.raises(ol.ProgramError, match='^"w" is already updated by an optimizer'):
         net.add_optimizer_ops(ol.optimizer.Adam())
     scope = ol.Scope()
     net.init_variables(scope)

@@ -1,9 +1,8 @@
-"""Schedules: learning rates that the program computes, of how many updates there have been.
+"""Schedules: learning rates that the program computes from the number of updates.
 
     ol.optimizer.SGD(ol.optimizer.schedule.WarmUp(ol.optimizer.schedule.CosineDecay(0.1, 10_000), 500))
 
-In the equations ``t`` is the number of updates before this one, 0 in the first step. Where an optimizer accumulates gradients, an update
-is one for several steps.
+In the equations ``t`` is the number of previous updates, 0 in the first step. With gradient accumulation, several steps form one update.
 """
 
 from oarlock.optimizer.schedule.cosine import CosineDecay, CosineRestarts

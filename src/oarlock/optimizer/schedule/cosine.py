@@ -1,4 +1,4 @@
-"""Rates that follow half a wave of a cosine, once or again and again."""
+"""Cosine schedules, with and without restarts."""
 
 import math
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ __all__ = ["CosineDecay", "CosineRestarts"]
 
 @dataclass(frozen=True)
 class CosineDecay(Schedule):
-    """``end + (rate - end) (1 + cos(pi min(t, steps) / steps)) / 2`` (Loshchilov and Hutter, 2017, equation 5, without restarts).
+    """Cosine decay: ``end + (rate - end) (1 + cos(pi min(t, steps) / steps)) / 2`` (Loshchilov and Hutter, 2017, equation 5).
 
-    As `torch.optim.lr_scheduler.CosineAnnealingLR` up to step `steps`, after which that rises again, and this stays at `end`. Raises
-    ArgumentError for a number out of range.
+    Like `torch.optim.lr_scheduler.CosineAnnealingLR` up to step `steps`; that one then rises again, while this one stays at `end`. Raises
+    ArgumentError for an argument out of range.
     """
 
     rate: float
@@ -39,10 +39,11 @@ class CosineDecay(Schedule):
 
 @dataclass(frozen=True)
 class CosineRestarts(Schedule):
-    """``end + (rate - end) (1 + cos(pi c / p)) / 2``, of which `period` is the first ``p``: after it ``c`` begins again at 0.
+    """Cosine decay with restarts: ``end + (rate - end) (1 + cos(pi c / p)) / 2``, where ``c`` restarts at 0 after each period ``p``.
 
-    Each period is `multiplier` times as long as the one before, and begins at `restart_factor` times its rate: Loshchilov and Hutter, 2017,
-    equation 5. As `torch.optim.lr_scheduler.CosineAnnealingWarmRestarts`. Raises ArgumentError for a number out of range.
+    The first period has `period` steps; each is `multiplier` times as long as the previous one and starts at `restart_factor` times its
+    rate (Loshchilov and Hutter, 2017, equation 5). Like `torch.optim.lr_scheduler.CosineAnnealingWarmRestarts`. Raises ArgumentError for an
+    argument out of range.
     """
 
     rate: float
@@ -64,7 +65,7 @@ class CosineRestarts(Schedule):
             restarts = floor(step / period)
             done = remainder(step, progress.number(period)) / period
         else:
-            # a whole number of restarts may come out as one that is 1e-15 less
+            # rounding may yield 1e-15 less than an integer
             restarts = floor(log(step / period * (multiplier - 1.0) + 1.0) / math.log(multiplier) + 1e-9)
             longer = multiplier**restarts
             done = (step - period * (longer - 1.0) / (multiplier - 1.0)) / (period * longer)

@@ -1,4 +1,4 @@
-"""Rates that rise and fall."""
+"""Cyclical schedules."""
 
 import math
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ __all__ = ["Cyclic", "OneCycle"]
 
 @dataclass(frozen=True)
 class Cyclic(Schedule):
-    """From `least` to `most` in a line in `up` steps, back in `down`, `up` too unless given, and again: Smith, 2017, section 3.
+    """Linear cycles from `least` to `most` in `up` steps and back in `down` steps, by default `up` (Smith, 2017, section 3).
 
-    With `mode` "triangular2" each cycle is half as high as the one before; with "exp_range" the height in step ``t`` is multiplied by
-    ``gamma**t``. As `torch.optim.lr_scheduler.CyclicLR`. Raises ArgumentError for a number out of range, and another mode.
+    `mode` "triangular2" halves the height of each cycle; "exp_range" multiplies the height by ``gamma**t``. Like
+    `torch.optim.lr_scheduler.CyclicLR`. Raises ArgumentError for an argument out of range or an invalid mode.
     """
 
     least: float
@@ -55,11 +55,11 @@ class Cyclic(Schedule):
 
 @dataclass(frozen=True)
 class OneCycle(Schedule):
-    """From ``rate / start_divisor`` up to `rate` in a `rising` share of `steps`, then down to ``rate / (start_divisor end_divisor)``.
+    """A rise from ``rate / start_divisor`` to `rate`, then a fall to ``rate / (start_divisor end_divisor)`` (Smith and Topin, 2018).
 
-    Up and down by a "cosine" or a "linear" `shape`. With `three_phases` it is down as far as up, and then to the end (Smith and Topin,
-    2018). As `torch.optim.lr_scheduler.OneCycleLR`, but for the momentum, which stays as it is; after `steps` the rate does. Raises
-    ArgumentError for a number out of range, another shape, and phases of no steps.
+    `rising` is the fraction of `steps` in which it rises; `shape` is "cosine" or "linear". With `three_phases`, the rate falls
+    symmetrically to its start, then to the end. After `steps` it is constant. Like `torch.optim.lr_scheduler.OneCycleLR`, without cycling
+    the momentum. Raises ArgumentError for an argument out of range, an invalid shape, and phases without steps.
     """
 
     rate: float
@@ -78,10 +78,10 @@ class OneCycle(Schedule):
         require_number("OneCycle: end_divisor", self.end_divisor, above=0.0)
         require_choice("OneCycle: shape", self.shape, ("cosine", "linear"))
         if any(phase[1] <= phase[0] for phase in self._phases()):
-            raise ArgumentError(f"OneCycle: {self.steps} steps are too few, for some phase would have none", location=here())
+            raise ArgumentError(f"OneCycle: {self.steps} steps are too few: some phase would have none", location=here())
 
     def _phases(self) -> list[tuple[float, float, float, float]]:
-        """Of each phase: the step it begins at and that it ends at, the rate it begins with and that it ends with."""
+        """Return the first step, last step, first rate and last rate of each phase."""
         least, most = self.rate / self.start_divisor, self.rate
         top, last = self.rising * self.steps - 1.0, self.steps - 1.0
         if not self.three_phases:

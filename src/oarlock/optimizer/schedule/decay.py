@@ -1,4 +1,4 @@
-"""Rates that fall: by steps, exponentially, as a polynomial, with time."""
+"""Decaying schedules: constant, stepwise, exponential, inverse time, polynomial and linear."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,16 +30,16 @@ __all__ = [
 
 
 def require_milestones(what: str, numbers: Sequence[int]) -> None:
-    """Raise ArgumentError where `numbers` are not whole ones from 1 that rise."""
+    """Raise ArgumentError unless `numbers` are increasing integers from 1."""
     for number in numbers:
         require_count(what, number)
     if list(numbers) != sorted(set(numbers)):
-        raise ArgumentError(f"{what}: they rise, unlike {list(numbers)!r:.60}", location=here())
+        raise ArgumentError(f"{what}: they must be increasing, unlike {list(numbers)!r:.60}", location=here())
 
 
 @dataclass(frozen=True)
 class Constant(Schedule):
-    """``rate``, in every step, as a part of other schedules. Raises ArgumentError for a rate below 0."""
+    """A constant rate, as a part of other schedules. Raises ArgumentError for a negative rate."""
 
     rate: float
 
@@ -52,7 +52,10 @@ class Constant(Schedule):
 
 @dataclass(frozen=True)
 class StepDecay(Schedule):
-    """``rate gamma**floor(t / every)``, as `torch.optim.lr_scheduler.StepLR`. Raises ArgumentError for a number out of range."""
+    """Step decay: ``rate gamma**floor(t / every)``, like `torch.optim.lr_scheduler.StepLR`.
+
+    Raises ArgumentError for an argument out of range.
+    """
 
     rate: float
     every: int
@@ -69,9 +72,9 @@ class StepDecay(Schedule):
 
 @dataclass(frozen=True)
 class MultiStepDecay(Schedule):
-    """``rate gamma**n``, where ``n`` of the `milestones` are at most ``t``, as `torch.optim.lr_scheduler.MultiStepLR`.
+    """Step decay at milestones: ``rate gamma**n``, where ``n`` is the number of `milestones` up to ``t``.
 
-    Raises ArgumentError for milestones that do not rise, or a number out of range.
+    Like `torch.optim.lr_scheduler.MultiStepLR`. Raises ArgumentError unless the milestones increase, and for an argument out of range.
     """
 
     rate: float
@@ -92,9 +95,9 @@ class MultiStepDecay(Schedule):
 
 @dataclass(frozen=True)
 class ExponentialDecay(Schedule):
-    """``rate gamma**(t / every)``, and with `staircase` ``rate gamma**floor(t / every)``.
+    """Exponential decay: ``rate gamma**(t / every)``, or with `staircase` ``rate gamma**floor(t / every)``.
 
-    As `torch.optim.lr_scheduler.ExponentialLR` where `every` is 1. Raises ArgumentError for a number out of range.
+    Like `torch.optim.lr_scheduler.ExponentialLR` if `every` is 1. Raises ArgumentError for an argument out of range.
     """
 
     rate: float
@@ -113,9 +116,9 @@ class ExponentialDecay(Schedule):
 
 @dataclass(frozen=True)
 class NaturalExponentialDecay(Schedule):
-    """``rate exp(-decay t / every)``, and with `staircase` ``rate exp(-decay floor(t / every))``.
+    """Natural exponential decay: ``rate exp(-decay t / every)``, or with `staircase` ``rate exp(-decay floor(t / every))``.
 
-    Raises ArgumentError for a number out of range.
+    Raises ArgumentError for an argument out of range.
     """
 
     rate: float
@@ -134,9 +137,9 @@ class NaturalExponentialDecay(Schedule):
 
 @dataclass(frozen=True)
 class InverseTimeDecay(Schedule):
-    """``rate / (1 + decay t / every)``, and with `staircase` ``rate / (1 + decay floor(t / every))``.
+    """Inverse time decay: ``rate / (1 + decay t / every)``, or with `staircase` ``rate / (1 + decay floor(t / every))``.
 
-    Raises ArgumentError for a number out of range.
+    Raises ArgumentError for an argument out of range.
     """
 
     rate: float
@@ -155,10 +158,10 @@ class InverseTimeDecay(Schedule):
 
 @dataclass(frozen=True)
 class PolynomialDecay(Schedule):
-    """``(rate - end) (1 - min(t, steps) / steps)**power + end``, as `torch.optim.lr_scheduler.PolynomialLR` where `end` is 0.
+    """Polynomial decay: ``(rate - end) (1 - min(t, steps) / steps)**power + end``.
 
-    With `cycle`, the number of steps is multiplied whenever it is reached: ``steps max(1, ceil(t / steps))`` stands for it. Raises
-    ArgumentError for a number out of range.
+    With `cycle`, `steps` is replaced by ``steps max(1, ceil(t / steps))``, so that the rate rises again whenever it reaches the end. Like
+    `torch.optim.lr_scheduler.PolynomialLR` if `end` is 0. Raises ArgumentError for an argument out of range.
     """
 
     rate: float
@@ -182,9 +185,9 @@ class PolynomialDecay(Schedule):
 
 @dataclass(frozen=True)
 class LinearDecay(Schedule):
-    """``rate (start_factor + (end_factor - start_factor) min(t, steps) / steps)``, as `torch.optim.lr_scheduler.LinearLR`.
+    """A linear change: ``rate (start_factor + (end_factor - start_factor) min(t, steps) / steps)``.
 
-    Raises ArgumentError for a number out of range.
+    Like `torch.optim.lr_scheduler.LinearLR`. Raises ArgumentError for an argument out of range.
     """
 
     rate: float

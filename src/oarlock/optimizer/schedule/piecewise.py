@@ -1,4 +1,4 @@
-"""Rates that are others at other times."""
+"""Schedules composed of parts: constants, or other schedules in sequence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ __all__ = ["Piecewise", "Sequential"]
 
 @dataclass(frozen=True)
 class Piecewise(Schedule):
-    """The first of `rates` while ``t`` is below the first of `boundaries`, the second while it is below the second, and at last the last.
+    """Constant rates between boundaries: the first of `rates` while ``t`` is below the first of `boundaries`, and so on.
 
-    A `switch` of the program chooses. Raises ArgumentError for boundaries that do not rise, where there is not one rate more, and for a
-    rate below 0.
+    A `switch` of the program chooses the rate. Raises ArgumentError unless the boundaries increase and there is exactly one more rate, and
+    for a negative rate.
     """
 
     boundaries: Sequence[int]
@@ -48,10 +48,10 @@ class Piecewise(Schedule):
 
 @dataclass(frozen=True)
 class Sequential(Schedule):
-    """One schedule after another: the next of `schedules` begins, at its own step 0, where ``t`` reaches the next of `milestones`.
+    """Schedules in sequence: the next of `schedules` starts, at its own step 0, when ``t`` reaches the next of `milestones`.
 
-    As `torch.optim.lr_scheduler.SequentialLR`. Raises ArgumentError for milestones that do not rise, where there is not one schedule more,
-    and for what is no schedule.
+    Like `torch.optim.lr_scheduler.SequentialLR`. Raises ArgumentError unless the milestones increase and there is exactly one more
+    schedule, and for an invalid schedule.
     """
 
     schedules: Sequence[ScheduleLike]
@@ -73,4 +73,4 @@ class Sequential(Schedule):
 
 def _require_one_more(what: str, few: int, many: int, of_few: str, of_many: str) -> None:
     if many != few + 1:
-        raise ArgumentError(f"{what}: {few} {of_few} part {few + 1} {of_many}, not {many}", location=here())
+        raise ArgumentError(f"{what}: {few} {of_few} require {few + 1} {of_many}, not {many}", location=here())

@@ -1,4 +1,4 @@
-"""A rate that falls where the cost has stopped falling."""
+"""A schedule that reduces the rate when the cost stops improving."""
 
 import math
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ __all__ = ["ReduceOnPlateau"]
 
 @dataclass(frozen=True)
 class ReduceOnPlateau(Schedule):
-    """`rate`, multiplied by `factor` whenever more than `patience` measurements in a row were no better than the best one.
+    """A rate that is multiplied by `factor` after more than `patience` consecutive measurements without improvement.
 
-    A measurement is the mean of the cost over `every` steps, as of an epoch; or of `measure`, another variable of the program, float[].
-    Better is below ``best (1 - threshold)``, and with `threshold_mode` "abs" below ``best - threshold``; with `mode` "max" it is above.
-    After a reduction, `cooldown` measurements do not count as bad. The rate is `least` at least, and a reduction by less than `epsilon` is
-    none. All of that is state of the program, `sgd_0.best` and the like. As `torch.optim.lr_scheduler.ReduceLROnPlateau`. Raises
-    ArgumentError for a number out of range, and where there is nothing to measure.
+    A measurement is the mean over `every` steps, such as an epoch, of the cost or of `measure`, another variable of the program, float[].
+    An improvement is a value below ``best (1 - threshold)``, or with `threshold_mode` "abs" below ``best - threshold``; with `mode` "max"
+    it is a value above the bound. After a reduction, `cooldown` measurements are not counted as bad. The rate is at least `least`, and
+    reductions smaller than `epsilon` are skipped. Everything is state of the program, such as `sgd_0.best`. Like
+    `torch.optim.lr_scheduler.ReduceLROnPlateau`. Raises ArgumentError for an argument out of range, and if there is nothing to measure.
     """
 
     rate: float
@@ -52,7 +52,7 @@ class ReduceOnPlateau(Schedule):
         require_number("ReduceOnPlateau: epsilon", self.epsilon, least=0.0)
         require_choice("ReduceOnPlateau: mode", self.mode, ("min", "max"))
         if self.measure is not None and not isinstance(self.measure, Var):
-            raise ArgumentError(f"ReduceOnPlateau: measure is a variable, not {describe_value(self.measure)}", location=here())
+            raise ArgumentError(f"ReduceOnPlateau: measure must be a variable, not {describe_value(self.measure)}", location=here())
 
     def __call__(self, progress: Progress) -> Var:
         measured, is_due = self._measurement(progress)
@@ -78,13 +78,13 @@ class ReduceOnPlateau(Schedule):
         return rate
 
     def _measurement(self, progress: Progress) -> tuple[Var, Var | None]:
-        """The measurement, float64[], and whether it is complete in this step, bool[]; None where each step is one."""
+        """Return the measurement, float64[], and whether it is complete in this step, bool[], or None if every step is one."""
         measure = progress.cost if self.measure is None else progress.main.find_var(self.measure.name)
         if measure is None:
-            raise ArgumentError("ReduceOnPlateau: there is no cost to measure", location=here(), hint="apply(pairs, cost) gives it one")
+            raise ArgumentError("ReduceOnPlateau: there is no cost to measure", location=here(), hint="pass it: apply(pairs, cost)")
         if measure.shape != () or not measure.dtype.is_floating:
             raise ArgumentError(
-                f"ReduceOnPlateau: a measure is one float, not {measure.type_text}", location=here(), given=[measure.describe()]
+                f"ReduceOnPlateau: measure must be one float, not {measure.type_text}", location=here(), given=[measure.describe()]
             )
         value = measure if measure.dtype is DType.FLOAT64 else cast(measure, dtype=DType.FLOAT64)
         if self.every == 1:

@@ -1,4 +1,4 @@
-"""Rates that rise first."""
+"""Schedules with a warm-up."""
 
 from dataclasses import dataclass
 
@@ -13,10 +13,10 @@ __all__ = ["Noam", "WarmUp"]
 
 @dataclass(frozen=True)
 class WarmUp(Schedule):
-    """From `start_factor` times the first rate of `into`, in a line, to that rate in `steps` steps; then `into` from its beginning.
+    """A linear warm-up from `start_factor` times the first rate of `into` to that rate in `steps` steps; then `into` starts.
 
     ``min(1, start_factor + (1 - start_factor) t / steps) into(max(t - steps, 0))``; `into` is a schedule or a number (Goyal et al., 2017,
-    section 2.2). Raises ArgumentError for a number out of range, and for what is no schedule.
+    section 2.2). Raises ArgumentError for an argument out of range, and for an invalid schedule.
     """
 
     into: ScheduleLike
@@ -37,9 +37,10 @@ class WarmUp(Schedule):
 
 @dataclass(frozen=True)
 class Noam(Schedule):
-    """``scale width**-0.5 min((t + 1)**-0.5, (t + 1) warm_up**-1.5)``: Vaswani et al., 2017, equation 3, whose steps begin at 1.
+    """The schedule of the transformer: ``scale width**-0.5 min((t + 1)**-0.5, (t + 1) warm_up**-1.5)``.
 
-    `width` is that of the model. Raises ArgumentError for a number out of range.
+    `width` is the width of the model (Vaswani et al., 2017, equation 3, whose steps start at 1). Raises ArgumentError for an argument out
+    of range.
     """
 
     width: int
