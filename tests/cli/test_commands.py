@@ -339,8 +339,8 @@ def test_datasets_lists_every_data_set_and_prints_what_one_holds(prints, refuses
     names = re.findall(r"^  (\w+)  +\S", listed, re.MULTILINE)
     assert names == list(ol.datasets.descriptions())
     assert prints("datasets", "iris") == (
-        "Iris: 150 flowers of three species, told apart by four lengths (R. A. Fisher, 1936).\n\n"
-        "scikit-learn ships them; nothing is downloaded.\n\n"
+        "Iris: 150 flowers of three species with four measurements (R. A. Fisher, 1936).\n\n"
+        "It is part of scikit-learn; nothing is downloaded.\n\n"
         "columns  x float32[n, 4], label int64[n]\n"
         "rows     iris:train 120, iris:test 30, iris:all 150\n"
         "features sepal length, sepal width, petal length, petal width\n"

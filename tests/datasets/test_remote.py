@@ -20,7 +20,7 @@ import oarlock as ol
 from oarlock.datasets import cifar10, fashion_mnist, mnist, shakespeare
 from oarlock.datasets.by_name import GROUPS
 
-FETCHED = {module.__name__.rpartition(".")[2]: module for module in GROUPS["fetched once"]}
+FETCHED = {module.__name__.rpartition(".")[2]: module for module in GROUPS["downloaded once"]}
 COUNTS = {"train": 6, "t10k": 2}
 
 
@@ -118,7 +118,7 @@ def refusal(call, *arguments, **keywords):
 
 PUT = (
     "put train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz, t10k-labels-idx1-ubyte.gz into {folder}, or "
-    "into a folder of yours: ol.datasets.mnist.split(path=...)"
+    "into another folder: ol.datasets.mnist.split(path=...)"
 )
 
 
@@ -165,7 +165,7 @@ def test_the_next_address_is_tried_where_the_first_does_not_give_it(digits, serv
 def test_without_a_network_it_says_which_files_to_put_where(digits, nowhere, monkeypatch, cache):
     monkeypatch.setattr(mnist, "FILES", replace(mnist.FILES, mirrors=(nowhere,)))
     assert refusal(mnist.load) == (
-        "MNIST is not on this machine, and cannot be fetched\n"
+        "MNIST is not on this machine, and cannot be downloaded\n"
         f"      {nowhere}/train-images-idx3-ubyte.gz: there is no connection to the server\n"
         f"  Try: without a network, {PUT.format(folder=cache / 'mnist')}    (oarlock explain DataError)"
     )
@@ -173,12 +173,12 @@ def test_without_a_network_it_says_which_files_to_put_where(digits, nowhere, mon
 
 
 WRONG = {
-    "another file": (b"an error page", "what came is another file, its SHA-256 differs"),
-    "a file of the same length": (None, "what came is another file, its SHA-256 differs"),
-    "a larger file": (b"x" * 100_000, "what came is another file, for it is larger"),
-    "a download cut off": ((50_000, b"x" * 100), "the connection ended in the middle of the file"),
-    "a file that is not there": (404, "the server says 404 Not Found"),
-    "a server that fails": (503, "the server says 503 Service Unavailable"),
+    "another file": (b"an error page", "the downloaded file has another SHA-256"),
+    "a file of the same length": (None, "the downloaded file has another SHA-256"),
+    "a larger file": (b"x" * 100_000, "the downloaded file is too large"),
+    "a download cut off": ((50_000, b"x" * 100), "the connection was closed in the middle of the file"),
+    "a file that is not there": (404, "the server responded 404 Not Found"),
+    "a server that fails": (503, "the server responded 503 Service Unavailable"),
 }
 
 
@@ -188,7 +188,7 @@ def test_what_comes_wrong_is_not_kept_and_the_next_try_is_a_new_one(what, digits
     right, (answer, reason) = digits[name], WRONG[what]
     server.files[name] = right[:-1] + b"x" if answer is None else answer
     said = refusal(mnist.test)
-    assert said.splitlines()[:2] == ["MNIST is not on this machine, and cannot be fetched", f"      {server.address}/{name}: {reason}"]
+    assert said.splitlines()[:2] == ["MNIST is not on this machine, and cannot be downloaded", f"      {server.address}/{name}: {reason}"]
     assert [path.name for path in (cache / "mnist").iterdir()] == ["t10k-images-idx3-ubyte.gz"]
     server.files[name] = right
     assert len(mnist.test()["label"]) == 2
@@ -202,7 +202,7 @@ def test_a_file_of_the_cache_that_was_spoilt_is_fetched_again(digits, server, ca
     path.write_bytes(path.read_bytes() + b"\0")
     monkeypatch.setattr(mnist, "FILES", replace(mnist.FILES, mirrors=(nowhere,)))
     assert refusal(mnist.test).startswith(
-        f'"{path}" is not the file that MNIST is known by: its SHA-256 differs, and cannot be fetched\n      {nowhere}/{path.name}: '
+        f'"{path}" is not the file of MNIST: its SHA-256 differs, and cannot be downloaded\n      {nowhere}/{path.name}: '
     )
 
 
@@ -214,8 +214,7 @@ def test_a_file_of_ones_own_that_is_another_is_refused_and_left_alone(spoil, dig
     path.write_bytes(spoil(path.read_bytes()))
     before = path.read_bytes()
     assert refusal(mnist.split, path=tmp_path) == (
-        f'"{path}" is not the file that MNIST is known by: its SHA-256 differs\n'
-        "  Try: fetch it again, or from elsewhere    (oarlock explain DataError)"
+        f'"{path}" is not the file of MNIST: its SHA-256 differs\n  Try: fetch it again, or from elsewhere    (oarlock explain DataError)'
     )
     assert path.read_bytes() == before
     assert not server.asked
@@ -257,7 +256,7 @@ def test_without_pooch_the_extra_is_named_and_files_that_are_there_are_read(digi
     monkeypatch.setitem(sys.modules, "pooch", None)
     assert len(mnist.test()["label"]) == 2
     assert refusal(mnist.train) == (
-        "MNIST is not on this machine, and pooch, which would fetch it, is not installed\n"
+        "MNIST is not on this machine, and pooch, which downloads it, is not installed\n"
         f'  Try: pip install "oarlock[download]"; or {PUT.format(folder=cache / "mnist")}    (oarlock explain DataError)'
     )
 
@@ -355,9 +354,9 @@ def test_photographs_are_read_where_they_are_whatever_else_is_in_the_archive(arc
 FIRST = "cifar-10-batches-bin/data_batch_1.bin"
 BROKEN = {
     "a batch is missing": (packed(members({FIRST})), f"{FIRST} is not in it"),
-    "a batch is a link": (packed(members({FIRST}), {FIRST: "data_batch_2.bin"}), f"{FIRST} is no file of 9,219 bytes"),
-    "a batch is short": (packed([*members({FIRST}), (FIRST, bytes(3073))]), f"{FIRST} is no file of 9,219 bytes"),
-    "a batch is endless": (packed([*members({FIRST}), (FIRST, bytes(10**7))]), f"{FIRST} is no file of 9,219 bytes"),
+    "a batch is a link": (packed(members({FIRST}), {FIRST: "data_batch_2.bin"}), f"{FIRST} is not a file of 9,219 bytes"),
+    "a batch is short": (packed([*members({FIRST}), (FIRST, bytes(3073))]), f"{FIRST} is not a file of 9,219 bytes"),
+    "a batch is endless": (packed([*members({FIRST}), (FIRST, bytes(10**7))]), f"{FIRST} is not a file of 9,219 bytes"),
     "a label is none": (packed([*members({FIRST}), (FIRST, b"\x0a" * 9219)]), f"{FIRST} has a label above 9"),
     "it is cut": (packed(members())[:-5000], ""),  # by Python, whose versions say it in other words
     "it is no archive": (b"Dear reader", ""),

@@ -8,9 +8,9 @@ import pytest
 import oarlock as ol
 from oarlock.datasets.by_name import GROUPS
 
-HERE = [module for title, group in GROUPS.items() if title != "fetched once" for module in group]
+HERE = [module for title, group in GROUPS.items() if title != "downloaded once" for module in group]
 NAMES = [module.__name__.rpartition(".")[2] for module in HERE]
-TASKS = [module.__name__.rpartition(".")[2] for module in GROUPS["made up from a seed"]]
+TASKS = [module.__name__.rpartition(".")[2] for module in GROUPS["generated from a seed"]]
 PARTS = ("train", "test", "all")
 
 
@@ -169,7 +169,7 @@ def test_a_vocabulary_writes_what_it_has_read():
     assert vocabulary.encode("").tolist() == []
     with pytest.raises(ol.ArgumentError, match="'b' is none of the 4 characters of the vocabulary"):
         vocabulary.encode("ab")
-    with pytest.raises(ol.ArgumentError, match="a character of a vocabulary of 4 has a number from 0 to 3"):
+    with pytest.raises(ol.ArgumentError, match="a vocabulary of 4 characters has the numbers 0 to 3"):
         vocabulary.decode(numpy.array([1, -1]))
 
 
@@ -181,7 +181,7 @@ def test_a_length_that_the_text_does_not_have_is_refused():
 
 def test_a_python_without_its_source_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules["argparse"], "__file__", str(tmp_path / "argparse.pyc"))
-    with pytest.raises(ol.DataError, match="the standard library of this Python is there without its source"):
+    with pytest.raises(ol.DataError, match="this Python was installed without the source of its standard library"):
         ol.datasets.standard_library.load()
 
 

@@ -1,1 +1,1 @@
-"""The spellings of 2017, each by a call of what is below: `ol.cpp`, `ol.framework`, `ol.net`, `ol.scope`, `ol.variable` and `ol.eval`."""
+"""The 2017 API, as thin wrappers: `ol.cpp`, `ol.framework`, `ol.net`, `ol.scope`, `ol.variable` and `ol.eval`."""

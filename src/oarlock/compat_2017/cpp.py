@@ -1,4 +1,4 @@
-"""`ol.cpp`: the bindings in which issue 3129 writes layers, call by call.
+"""`ol.cpp`: the bindings of issue 3129, which writes layers call by call.
 
 def fc(input, output_size):
     output = ol.cpp.variable(ol.cpp.default_scope())
@@ -7,7 +7,7 @@ def fc(input, output_size):
     ol.cpp.operator("linear", read={"x": input, "w": w, "bias": b}, write={"out": output})
     return output
 
-There is nothing below Python here; what these were to do is what blocks and scopes do.
+There is no C++ below; blocks and scopes do the work of these bindings.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ __all__ = ["default_scope", "operator", "variable"]
 
 
 def default_scope() -> Scope:
-    """The scope that is current: `ol.scope.current()`."""
+    """Return the current scope: `ol.scope.current()`."""
     return current_scope()
 
 
@@ -45,15 +45,15 @@ def variable(
     dtype: DType | str = "float32",
     initializer: Rule | None = None,
 ) -> Var:
-    """Declare a variable in the current block, and make the one in `scope` that holds its value under the same name.
+    """Declare a variable in the current block, and a variable of the same name for its value in `scope`.
 
-    Without a name it gets one of its own. `label="parameter"`, the only label, makes a parameter, T[*shape], which starts
-    as `initializer` says: Xavier-uniform for a matrix, else zeros. Otherwise a variable with a shape is an input, T[*shape]
-    with no batch dimension added; one without takes the type of the operator that writes it, which has the `dtype` that is given.
-    Raises ArgumentError for another label or a parameter without a shape, else what `ol.layer.data` raises.
+    `name` defaults to a unique name. `label="parameter"`, the only label, creates a parameter, T[*shape], initialized by `initializer`, by
+    default Xavier-uniform for a matrix and zeros otherwise. Without a label, a variable with a shape is an input, T[*shape] without a batch
+    dimension; a variable without a shape takes the type of the operator that writes it, which has the given `dtype`. Raises ArgumentError
+    for another label or a parameter without a shape, and the errors of `ol.layer.data`.
     """
     if label not in (None, "parameter"):
-        raise ArgumentError(f'a label is "parameter" or nothing, not {label!r:.60}', location=here())
+        raise ArgumentError(f'label must be "parameter" or None, not {label!r:.60}', location=here())
     block = current_block()
     if label == "parameter":
         if shape is None or not all(isinstance(size, int) for size in shape):
@@ -72,17 +72,17 @@ def variable(
 
 
 def operator(type: str, read: Mapping[str, Argument], write: Mapping[str, Argument], **attributes: object) -> Op:
-    """Append an op to the current block: a reader of the variables in `read`, the writer of those in `write`, by slot.
+    """Append an op to the current block that reads the variables in `read` and writes those in `write`, by slot.
 
-    A set of variables, as the issue has it, does not say which is which. Raises what calling the operator raises,
-    ProgramError where a variable in `write` has a value already, ArgumentError where there are no slots.
+    The issue passes sets of variables, which do not identify the slots. Raises the errors of calling the operator, ProgramError if a
+    variable in `write` already has a value, ArgumentError without slots.
     """
     for what, slots in (("read", read), ("write", write)):
         if not isinstance(slots, Mapping):
             raise ArgumentError(
-                f"{type}: {what} is a dict of variables by slot, not a {slots.__class__.__name__}",
+                f"{type}: {what} must be a dict of variables by slot, not a {slots.__class__.__name__}",
                 location=here(),
-                hint=f"`oarlock ops {type}` lists its slots",
+                hint=f"list its slots: oarlock ops {type}",
             )
     return append_op(current_block(), type, read, write, attributes)
 

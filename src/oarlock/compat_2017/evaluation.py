@@ -1,4 +1,4 @@
-"""`ol.eval`: look at a value, in the scope that is current."""
+"""`ol.eval`: evaluate variables in the current scope."""
 
 from collections.abc import Mapping, Sequence
 
@@ -31,18 +31,18 @@ def evaluate(
     program: "Program | Block | wire.BlockDesc | wire.ProgramDesc | None" = None,
     context: Context | None = None,
 ) -> numpy.ndarray | list[numpy.ndarray]:
-    """The value of a variable, or of several, as arrays. What they need is run, and nothing else.
+    """Return the value of a variable, or of several, as arrays. Only the ops that they need are run.
 
-    They may be given by their names, or by anything that `Executor.run` fetches: those are of `program`, which may be its main block, a
-    BlockDesc or a ProgramDesc, else of the program of a variable among them, else of the one that is being written. Of the parameters that
-    they need, those without a value are initialised in the scope: the current one, or that of `context`. Raises ArgumentError,
-    ProgramError for a block inside another, and what `Executor.eval` raises.
+    Targets are variables, names, or anything that `Executor.run` can fetch. They belong to `program`, which may be its main block, a
+    BlockDesc or a ProgramDesc; by default to the program of a variable among them, else to the current one. Required parameters without a
+    value are initialized in the scope: the current one, or that of `context`. Raises ArgumentError, ProgramError for a nested block, and
+    the errors of `Executor.eval`.
     """
     single = isinstance(targets, Var | str)
     chosen: list[Var | str] = [targets] if isinstance(targets, Var | str) else list(targets) if isinstance(targets, Sequence) else []
     if not chosen or not all(isinstance(item, Var | str) for item in chosen):
         raise ArgumentError(
-            f"eval takes a variable or its name, or a list of them, not {describe_value(targets)}",
+            f"eval: expected a variable or its name, or a list of them, not {describe_value(targets)}",
             location=here(),
             hint='ol.eval([cost, "predict"])',
         )
@@ -62,13 +62,13 @@ def _program_of(given: object, targets: Sequence[Var | str]) -> Program:
         return program_of_main(given, "eval")
     if given is not None and not isinstance(given, Program):
         raise ArgumentError(
-            f"eval: program is a program, its main block, a BlockDesc or a ProgramDesc, not {describe_value(given)}", location=here()
+            f"eval: program must be a program, its main block, a BlockDesc or a ProgramDesc, not {describe_value(given)}", location=here()
         )
     return given or next((item.block.program for item in targets if isinstance(item, Var)), None) or current_block().program
 
 
 def _read_by(program: Program, targets: Sequence[Var | str]) -> set[Var]:
-    """The variables that are read where `targets` are computed, these among them."""
+    """Return the variables that are read to compute `targets`, including the targets."""
     paths = [find_path(program, item) for item in targets]
     vars = [path.var for path in paths]
     owners = [path.owner for path in paths if path.owner is not None]

@@ -1,4 +1,4 @@
-"""`ol.framework`: operations made of messages, as the Framework document has them, for whatever language writes the message."""
+"""`ol.framework`: operations created from messages, as in the Framework document."""
 
 import keyword
 from collections.abc import Callable, Iterator
@@ -18,16 +18,16 @@ __all__ = ["OperationCreators", "create_operation", "create_operation_creators",
 
 
 def create_operation(desc: "wire.OpDesc", block: Block | None = None) -> Op:
-    """Append the op that an OpDesc describes to `block`, the current one unless given; return it.
+    """Append the op that an OpDesc describes to `block`, by default the current one; return it.
 
-    Its types are inferred, and its outputs declared where they are not. Raises what calling the operator raises,
-    UnknownOperatorError, UndefinedVarError, and VerifyError for an attribute that is not readable.
+    Types are inferred, and missing outputs are declared. Raises the errors of calling the operator, UnknownOperatorError,
+    UndefinedVarError, and VerifyError for an invalid attribute.
     """
     return append_desc(current_block() if block is None else block, desc)
 
 
 class OperationCreators(SimpleNamespace):
-    """Functions by the names of operators: attributes; `len` and iteration are over the names."""
+    """A namespace of functions by operator name, with `len` and iteration over the names."""
 
     def __len__(self) -> int:
         return len(vars(self))
@@ -40,9 +40,9 @@ class OperationCreators(SimpleNamespace):
 
 
 def create_operation_creators(catalogue: Catalogue = standard) -> OperationCreators:
-    """A function per registered operator, made from its OpProto: keyword arguments only, slots and attributes by name.
+    """Create a function per registered operator from its OpProto, with slots and attributes as keyword arguments only.
 
-    `ol.op` is the same, made when first used. A name that is a Python keyword has an underscore after it.
+    `ol.op` has the same functions, created on first use. A name that is a Python keyword gets a trailing underscore.
     """
     protos = [op_proto(operator) for operator in catalogue]
     return OperationCreators(**{proto.type + "_" * keyword.iskeyword(proto.type): _creator(proto, catalogue) for proto in protos})
@@ -58,7 +58,7 @@ def _creator(proto: "wire.OpProto", catalogue: Catalogue) -> Callable[..., objec
 
 
 def tensor() -> Var:
-    """A tensor without a name of the user's, in the current block; it takes the type of the operator that writes it."""
+    """Declare a tensor with a unique name in the current block; it takes the type of the operator that writes it."""
     block = current_block()
     return block.new_var(block.program.unique("tensor"))
 

@@ -1,7 +1,7 @@
-"""`ol.scope`: the seeds' spellings for the current scope.
+"""`ol.scope`: the 2017 names for the current scope.
 
-Python cannot write `ol.scope.global()`, for `global` is a keyword: it is `ol.scope.global_()`, `ol.scope.global_scope()` or, to the letter,
-`getattr(ol.scope, "global")()`.
+`global` is a Python keyword, so `ol.scope.global()` is written `ol.scope.global_()`, `ol.scope.global_scope()` or `getattr(ol.scope,
+"global")()`.
 """
 
 from oarlock.registry.checked_call import publish

@@ -1,4 +1,4 @@
-"""`ol.variable`: variables of the current scope, as the Framework document proposes them.
+"""`ol.variable`: variables of the current scope, as proposed in the Framework document.
 
 x = ol.variable.tensor("x", numpy.random.randn(200, 100), estimated=True)
 x.estimated = False
@@ -17,12 +17,12 @@ __all__ = ["bool_", "float_", "half", "int_", "new", "operation", "scope", "stri
 
 
 def new(name: str) -> Variable:
-    """A variable whose type is not known yet."""
+    """Create a variable of unknown type."""
     return current_scope().var(name)
 
 
 def tensor(name: str, value: object = None, *, estimated: bool | None = None) -> Variable:
-    """A variable for a tensor; with `value`, an array, it holds that, in the array's own dtype."""
+    """Create a variable for a tensor; `value` is an array, stored in its own dtype."""
     variable = new(name)
     if value is not None:
         current_scope().set(name, value)
@@ -32,37 +32,37 @@ def tensor(name: str, value: object = None, *, estimated: bool | None = None) ->
 
 
 def int_(name: str, value: int) -> Variable:
-    """A variable that holds a whole number."""
+    """Create a variable that holds an integer."""
     return _holding(name, int(value))
 
 
 def float_(name: str, value: float) -> Variable:
-    """A variable that holds a float."""
+    """Create a variable that holds a float."""
     return _holding(name, float(value))
 
 
 def half(name: str, value: float) -> Variable:
-    """A variable that holds a float of 16 bits, a `numpy.float16`."""
+    """Create a variable that holds a 16-bit float, a `numpy.float16`."""
     return _holding(name, numpy.float16(value))
 
 
 def bool_(name: str, value: bool) -> Variable:
-    """A variable that holds True or False."""
+    """Create a variable that holds True or False."""
     return _holding(name, bool(value))
 
 
 def string(name: str, value: str) -> Variable:
-    """A variable that holds text."""
+    """Create a variable that holds text."""
     return _holding(name, str(value))
 
 
 def operation(name: str, op: Op | Operator) -> Variable:
-    """A variable that holds an operation."""
+    """Create a variable that holds an operation."""
     return _holding(name, op)
 
 
 def scope(name: str, value: Scope) -> Variable:
-    """A variable that holds a scope."""
+    """Create a variable that holds a scope."""
     return _holding(name, value)
 
 
@@ -73,7 +73,7 @@ def _holding(name: str, value: object) -> Variable:
 
 
 def __getattr__(name: str) -> object:
-    """`ol.variable.int` and its like, which a module cannot define without hiding Python's own."""
+    """Return `ol.variable.int`, `float` or `bool`, which cannot be module globals because they would hide the builtins."""
     found = {"int": int_, "float": float_, "bool": bool_}.get(name)
     if found is None:
         raise no_attribute(__name__, name, __all__)

@@ -1,7 +1,8 @@
-"""Data that examples and tests train on. Each is a dict of arrays with the rows first.
+"""Data sets for examples and tests. Each is a dict of arrays with the rows first.
 
-A data set is a module: `load()` gives all rows, `split(seed)` those to train on and those to test on. `ol.datasets.load("iris:train")`
-finds one by its name, as a command line does, and `ol.datasets.descriptions()` tells of all without reading any.
+A data set has `load()`, which returns all rows, and usually `split(seed)`, which returns training and test rows.
+`ol.datasets.load("iris:train")` loads one by name, as on a command line, and `ol.datasets.descriptions()` describes all of them without
+reading any.
 """
 
 from oarlock.datasets import (

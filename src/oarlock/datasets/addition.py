@@ -1,4 +1,4 @@
-"""Addition: sums of numbers that are written digit by digit, "012+345" and "0357", from one sequence to another."""
+"""Addition: sequence-to-sequence sums of numbers written in digits, "012+345" and "0357"."""
 
 import numpy
 
@@ -12,35 +12,35 @@ __all__ = ["load", "split", "vocabulary"]
 DESCRIPTION = Description(
     columns={"x": "int64[n, 7]", "y": "int64[n, 4]"},
     rows={"train": 800, "test": 200, "all": 1000},
-    source="made up; the task is that of W. Zaremba and I. Sutskever, 2014: arXiv:1410.4615",
-    licence="that of Oarlock",
+    source="generated; the task is from W. Zaremba and I. Sutskever, 2014: arXiv:1410.4615",
+    licence="the licence of Oarlock",
 )
 
 vocabulary = Vocabulary("0123456789+")
-"""The digits, whose numbers are themselves, and the sign between the two terms."""
+"""The digits, numbered by their values, and the plus sign."""
 
 _MOST_DIGITS = 18  # of int64
 
 
 def load(rows: int = 1000, *, seed: int = 0, digits: int = 3) -> dict[str, numpy.ndarray]:
-    """So many sums of two numbers of `digits` digits, zeros in front: x int64[rows, 2 * digits + 1], y int64[rows, digits + 1].
+    """Return `rows` sums of two numbers of `digits` digits, with leading zeros: x int64[rows, 2 * digits + 1], y int64[rows, digits + 1].
 
-    `vocabulary.decode` writes them. Raises ArgumentError for a size below 1, or for more than 18 digits.
+    `vocabulary.decode` converts them to text. Raises ArgumentError for a size below 1, or for more than 18 digits.
     """
     require_count("digits", digits, most=_MOST_DIGITS)
     terms = draws(seed, rows=rows, digits=digits).integers(0, 10**digits, (2, rows))
     sign = numpy.full((rows, 1), len(vocabulary) - 1)
     return {
-        "x": numpy.concatenate([_written(terms[0], digits), sign, _written(terms[1], digits)], 1),
-        "y": _written(terms.sum(0), digits + 1),
+        "x": numpy.concatenate([_to_digits(terms[0], digits), sign, _to_digits(terms[1], digits)], 1),
+        "y": _to_digits(terms.sum(0), digits + 1),
     }
 
 
 def split(seed: int = 0, *, rows: int = 1000, digits: int = 3) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndarray]]:
-    """Four fifths of the rows of `load` to train on, and the rest to test on."""
+    """Return the first 80 % of the rows of `load` for training, and the rest for testing."""
     return cut(load(rows, seed=seed, digits=digits))
 
 
-def _written(numbers: numpy.ndarray, digits: int) -> numpy.ndarray:
-    """The digits of numbers, int64[n digits], those of most weight first."""
+def _to_digits(numbers: numpy.ndarray, digits: int) -> numpy.ndarray:
+    """Return the digits of numbers, int64[n digits], most significant first."""
     return numbers[:, None] // 10 ** numpy.arange(digits - 1, -1, -1) % 10

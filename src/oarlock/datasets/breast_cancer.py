@@ -1,6 +1,6 @@
-"""Breast cancer: 569 tumours, malignant or benign, by thirty measurements of cell nuclei (W. Wolberg et al., 1993).
+"""Breast cancer: 569 tumours, malignant or benign, with thirty measurements of cell nuclei (W. Wolberg et al., 1993).
 
-scikit-learn ships them; nothing is downloaded.
+It is part of scikit-learn; nothing is downloaded.
 """
 
 import numpy
@@ -34,14 +34,14 @@ DESCRIPTION = Description(
 
 
 def load() -> dict[str, numpy.ndarray]:
-    """All of them: x float32[569, 30] in units of their own, from thousandths to thousands; label int64[569], 0 malignant, 1 benign.
+    """Return all rows: x float32[569, 30] unscaled, from thousandths to thousands; label int64[569], 0 malignant, 1 benign.
 
-    Raises DataError where scikit-learn is not installed.
+    Raises DataError if scikit-learn is not installed.
     """
     x, label = load_bundled("the tumours come", "load_breast_cancer", return_X_y=True)
     return {"x": x.astype("float32"), "label": label.astype("int64")}
 
 
 def split(seed: int = 0) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndarray]]:
-    """Four fifths to train on and one fifth to test on, each with the same share of both kinds. `seed` draws them."""
+    """Return a random 80 % of the rows for training and 20 % for testing, stratified by label and drawn by `seed`."""
     return split_rows(load(), seed, stratify="label")

@@ -1,4 +1,4 @@
-"""A data set by its name, as a command line gives it."""
+"""Data sets by name, as on a command line."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -37,30 +37,30 @@ from oarlock.suggestions import did_you_mean
 
 __all__ = ["GROUPS", "descriptions", "load", "open_source"]
 
-_DRAWN = (copying, addition, sorting, moons, spirals, waves)
+_GENERATED = (copying, addition, sorting, moons, spirals, waves)
 GROUPS: dict[str, tuple[ModuleType, ...]] = {
     "installed with scikit-learn": (digits, iris, wine, breast_cancer, diabetes, sample_images),
     "installed with Python": (standard_library,),
-    "fetched once": (mnist, fashion_mnist, cifar10, shakespeare),
-    "made up from a seed": _DRAWN,
+    "downloaded once": (mnist, fashion_mnist, cifar10, shakespeare),
+    "generated from a seed": _GENERATED,
 }
-"""The data sets by where they are from."""
+"""The data sets by origin."""
 
 _SETS = {module.__name__.rpartition(".")[2]: module for group in GROUPS.values() for module in group}
 _PARTS = ("train", "test", "all")
 
 
 def descriptions() -> dict[str, Description]:
-    """The description of each data set by its name: what it holds, where it comes from and on what terms."""
+    """Return the description of each data set by name: contents, source and licence."""
     return {name: module.DESCRIPTION for name, module in _SETS.items()}
 
 
 def load(name: str, *, seed: int = 0, columns: Sequence[str] = ()) -> dict[str, numpy.ndarray]:
-    """The columns of a data set, whole, with the rows first.
+    """Return the columns of a data set as arrays with the rows first.
 
-    `name` is `iris:train` for the rows to train on, `iris:test` for those to test on, `iris:all` or `iris` for both; `descriptions()` has
-    the names. It may be the path of a file or of a folder, as `ol.data.read` takes it. `seed` draws the parts, and what is made up.
-    `columns` picks some, such as "x=first:last" and "label=kind". Raises DataError, ArgumentError or FeedError.
+    `name` is `iris:train` for training rows, `iris:test` for test rows, and `iris:all` or `iris` for all rows; `descriptions()` has the
+    names. It may also be the path of a file or folder, as for `ol.data.read`. `seed` determines the split and generated data. `columns`
+    selects columns, such as "x=first:last" and "label=kind". Raises DataError, ArgumentError or FeedError.
     """
     table = open_source(name, seed=seed, columns=columns).rows
     assert isinstance(table, Table)
@@ -70,11 +70,11 @@ def load(name: str, *, seed: int = 0, columns: Sequence[str] = ()) -> dict[str, 
 def open_source(
     name: str, *, seed: int = 0, columns: Sequence[str] = (), known: Mapping[str, Sequence[str]] = MappingProxyType({})
 ) -> Source:
-    """The rows of `iris:train`, `iris:test`, `iris:all`, of another data set likewise, or of a file or a folder that `ol.data.read` reads.
+    """Open the rows of `iris:train`, `iris:test`, `iris:all`, of another data set, or of a file or folder for `ol.data.read`.
 
-    `table.csv:train` are four fifths of the rows of a file, `table.csv:test` the others. `seed` draws the parts, and what is made up.
-    `columns` picks some, such as "x=first:last" and "label=kind" (`parse_columns`); `known` are those that a model was fed from before
-    (`in_known_order`). A file is read without running anything that it holds. Raises DataError, ArgumentError or FeedError.
+    `table.csv:train` selects a random 80 % of the rows of a file, `table.csv:test` the others. `seed` determines the split and generated
+    data. `columns` selects columns, such as "x=first:last" and "label=kind" (`parse_columns`); `known` are the columns that a model was
+    previously fed from (`in_known_order`). Files are read without running code in them. Raises DataError, ArgumentError or FeedError.
     """
     found, given = _find(name, seed), parse_columns(columns)
     if known:
@@ -95,15 +95,15 @@ def _find(name: str, seed: int) -> object:
     if module is None or part not in ("", *_PARTS):
         raise DataError(
             f'there is no data set "{name}"',
-            contract=f"one of {', '.join(_SETS)}, with :train, :test or :all behind it; a folder of images; a file that ends with "
-            f"{', '.join(FILES)}, and they too may have :train or :test behind them",
-            hint=(did_you_mean(stem, _SETS) if module is None else None) or "oarlock datasets lists them",
+            contract=f"one of {', '.join(_SETS)}, optionally with :train, :test or :all; a folder of images; or a file that ends with "
+            f"{', '.join(FILES)}, optionally with :train or :test",
+            hint=(did_you_mean(stem, _SETS) if module is None else None) or "list them: oarlock datasets",
         )
     if part in ("", "all"):
-        return module.load(seed=seed) if module in _DRAWN else module.load()
+        return module.load(seed=seed) if module in _GENERATED else module.load()
     if not hasattr(module, "split"):
-        raise DataError(f"{stem} has no parts to train and to test on", hint=f"{stem}:all")
-    if hasattr(module, part):  # without reading the other
+        raise DataError(f"{stem} is not divided into training and test rows", hint=f"use {stem}:all")
+    if hasattr(module, part):  # without reading the other part
         return getattr(module, part)()
     train, test = module.split(seed=seed)
     return train if part == "train" else test

@@ -1,7 +1,7 @@
-"""CIFAR-10: 60,000 photographs of ten kinds of things, 32 by 32 pixels in color (A. Krizhevsky, 2009).
+"""CIFAR-10: 60,000 color photographs of ten classes, 32 by 32 pixels (A. Krizhevsky, 2009).
 
-One archive of 170 MB, fetched once. It is the binary version: bytes of pixels, where the version for Python is a pickle, which could run
-anything. The archive is read where it is; nothing is unpacked to the disk.
+It is one archive of 170 MB, downloaded once: the binary version, because the Python version is a pickle, which could run any code. The
+archive is read in place; nothing is unpacked to disk.
 """
 
 import io
@@ -22,7 +22,7 @@ DESCRIPTION = Description(
     rows={"train": 50_000, "test": 10_000, "all": 60_000},
     classes=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
     source="A. Krizhevsky, 2009: Learning multiple layers of features from tiny images; University of Toronto",
-    licence="none is stated; its author asks to cite the report",
+    licence="none stated; the author asks to cite the report",
 )
 _ARCHIVE = "cifar-10-binary.tar.gz"
 FILES = RemoteFiles(
@@ -33,40 +33,40 @@ FILES = RemoteFiles(
 )
 _TRAIN = tuple(f"cifar-10-batches-bin/data_batch_{number}.bin" for number in range(1, 6))
 _TEST = ("cifar-10-batches-bin/test_batch.bin",)
-_ROWS = 10_000  # of each batch
+_ROWS = 10_000  # per batch
 _SHAPE = (3, 32, 32)
 
 
 def load(path: str | Path | None = None) -> dict[str, numpy.ndarray]:
-    """All of them, those to train on first: image float32[60000, 3, 32, 32] from 0 to 1, label int64[60000]; 737 MB of memory.
+    """Return all rows, training rows first: image float32[60000, 3, 32, 32] from 0 to 1, label int64[60000]; 737 MB of memory.
 
-    `path` is the archive, or a folder that holds it, and nothing is fetched; without it the archive is fetched into a folder of the user's
-    cache if it is not there yet, by pooch. It must have the SHA-256 that is written here. Raises DataError for an archive that is missing,
-    cannot be fetched, or is another, and ReadError for one that cannot be read.
+    `path` is the archive, or a folder that contains it; nothing is downloaded then. Otherwise the archive is downloaded by pooch into the
+    user's cache unless it is there already. Its SHA-256 is verified. Raises DataError if the archive is missing, cannot be downloaded, or
+    has another SHA-256, and ReadError if it cannot be read.
     """
     return _read(_TRAIN + _TEST, path)
 
 
 def split(seed: int = 0, *, path: str | Path | None = None) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndarray]]:
-    """The 50,000 to train on and the 10,000 to test on, as their author parted them, whatever `seed`; otherwise as `load`."""
+    """Return the 50,000 training and 10,000 test rows defined by the author; `seed` is ignored. `path` and errors are as in `load`."""
     return train(path), test(path)
 
 
 def train(path: str | Path | None = None) -> dict[str, numpy.ndarray]:
-    """The 50,000 to train on: image float32[50000, 3, 32, 32], label int64[50000]. As `load`."""
+    """Return the 50,000 training rows: image float32[50000, 3, 32, 32], label int64[50000]. `path` and errors are as in `load`."""
     return _read(_TRAIN, path)
 
 
-def test(path: str | Path | None = None) -> dict[str, numpy.ndarray]:  # noqa: PT028  it is no test
-    """The 10,000 to test on: image float32[10000, 3, 32, 32], label int64[10000]. As `load`."""
+def test(path: str | Path | None = None) -> dict[str, numpy.ndarray]:  # noqa: PT028  not a test
+    """Return the 10,000 test rows: image float32[10000, 3, 32, 32], label int64[10000]. `path` and errors are as in `load`."""
     return _read(_TEST, path)
 
 
-test.__test__ = False  # type: ignore[attr-defined]  # pytest would take it for one of its own
+test.__test__ = False  # type: ignore[attr-defined]  # prevents pytest from collecting it
 
 
 def _read(names: tuple[str, ...], path: str | Path | None) -> dict[str, numpy.ndarray]:
-    """The rows of some batches, in this order, wherever they stand in the archive."""
+    """Return the rows of some batches in the given order, regardless of their order in the archive."""
     image = numpy.empty((_ROWS * len(names), *_SHAPE), "float32")
     label = numpy.empty(_ROWS * len(names), "int64")
     left = set(names)
@@ -88,11 +88,11 @@ def _read(names: tuple[str, ...], path: str | Path | None) -> dict[str, numpy.nd
 
 
 def _batch(archive: tarfile.TarFile, member: tarfile.TarInfo) -> numpy.ndarray:
-    """A batch of the archive: uint8[10000, 3073], a label and the pixels of each row. Links are not followed."""
+    """Return a batch of the archive: uint8[10000, 3073], label and pixels of each row. Links are not followed."""
     size = _ROWS * (1 + numpy.prod(_SHAPE, dtype=int))
     file = archive.extractfile(member) if member.isreg() and member.size == size else None
     if file is None:
-        raise _refused(f"{member.name} is no file of {size:,} bytes")
+        raise _refused(f"{member.name} is not a file of {size:,} bytes")
     rows = numpy.frombuffer(file.read(size), "uint8").reshape(_ROWS, -1)
     if rows[:, 0].max() >= len(DESCRIPTION.classes):
         raise _refused(f"{member.name} has a label above 9")
@@ -100,4 +100,4 @@ def _batch(archive: tarfile.TarFile, member: tarfile.TarInfo) -> numpy.ndarray:
 
 
 def _refused(why: str) -> DataError:
-    return DataError(f"{_ARCHIVE} is not the archive of CIFAR-10: {why}", hint="fetch it again, or from elsewhere")
+    return DataError(f"{_ARCHIVE} is not the archive of CIFAR-10: {why}", hint="download it again, or from another source")

@@ -1,4 +1,4 @@
-"""Description: what a data set holds, where it comes from, and on what terms."""
+"""Description of a data set: contents, source and licence."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,9 +10,9 @@ __all__ = ["Description"]
 class Description:
     """The facts about a data set, known before it is read.
 
-    `columns` has the type of each column, of `n` rows. `rows` counts those of each part, as long as nothing else is asked for; it is empty
-    where that depends on the machine. `features` are the names of the numbers in a row of `x`, `classes` those of the labels from 0 on.
-    `source` says who made it, `licence` what its makers allow, in their words or the name of the licence.
+    `columns` has the type of each column, with `n` rows. `rows` is the number of rows of each part with default arguments; it is empty if
+    it depends on the machine. `features` are the names of the columns of `x`, `classes` the names of the labels from 0. `source` names the
+    authors, `licence` the terms of use or the name of the licence.
     """
 
     columns: Mapping[str, str]

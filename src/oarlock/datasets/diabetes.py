@@ -1,6 +1,6 @@
-"""Diabetes: 442 patients, ten numbers about each, and how far the disease got in a year (B. Efron et al., 2004).
+"""Diabetes: 442 patients with ten measurements and the disease progression after a year (B. Efron et al., 2004).
 
-scikit-learn ships them; nothing is downloaded.
+It is part of scikit-learn; nothing is downloaded.
 """
 
 import numpy
@@ -15,19 +15,19 @@ DESCRIPTION = Description(
     rows={"train": 353, "test": 89, "all": 442},
     features=("age", "sex", "body mass index", "blood pressure", *(f"serum {number}" for number in range(1, 7))),
     source="B. Efron, T. Hastie, I. Johnstone and R. Tibshirani, 2004: Least angle regression; with scikit-learn",
-    licence="none is stated; published with the paper, and shipped by scikit-learn (BSD)",
+    licence="none stated; published with the paper and distributed with scikit-learn (BSD)",
 )
 
 
 def load() -> dict[str, numpy.ndarray]:
-    """All of them: x float32[442, 10] in units of their own, y float32[442, 1] from 25 to 346.
+    """Return all rows: x float32[442, 10] unscaled, y float32[442, 1] from 25 to 346.
 
-    Raises DataError where scikit-learn is not installed.
+    Raises DataError if scikit-learn is not installed.
     """
     x, y = load_bundled("the patients come", "load_diabetes", return_X_y=True, scaled=False)
     return {"x": x.astype("float32"), "y": y.astype("float32")[:, None]}
 
 
 def split(seed: int = 0) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndarray]]:
-    """Four fifths to train on and one fifth to test on. `seed` draws them."""
+    """Return a random 80 % of the rows for training and 20 % for testing, drawn by `seed`."""
     return split_rows(load(), seed)

@@ -1,7 +1,6 @@
-"""Handwritten digits, 8 by 8 pixels: 1,797 real ones, which scikit-learn ships.
+"""Handwritten digits: 1,797 images of 8 by 8 pixels (E. Alpaydin and C. Kaynak, 1998).
 
-They are the test set of the UCI collection "Optical Recognition of Handwritten Digits" (E. Alpaydin and
-C. Kaynak, 1998). Nothing is downloaded.
+They are the test set of the UCI collection "Optical Recognition of Handwritten Digits" and part of scikit-learn; nothing is downloaded.
 """
 
 import numpy
@@ -21,9 +20,9 @@ DESCRIPTION = Description(
 
 
 def load() -> dict[str, numpy.ndarray]:
-    """All of them: image float32[1797, 1, 8, 8] from 0 (paper) to 1 (ink), label int64[1797].
+    """Return all rows: image float32[1797, 1, 8, 8] from 0 (paper) to 1 (ink), label int64[1797].
 
-    Raises DataError where scikit-learn is not installed.
+    Raises DataError if scikit-learn is not installed.
     """
     pixels, label = load_bundled("the digits come", "load_digits", return_X_y=True)  # [1797, 64] from 0 to 16
     image = (numpy.reshape(pixels, (-1, 1, 8, 8)) / 16.0).astype("float32")
@@ -31,5 +30,5 @@ def load() -> dict[str, numpy.ndarray]:
 
 
 def split(seed: int = 0) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndarray]]:
-    """Four fifths to train on and one fifth to test on, each with the same share of every digit. `seed` draws them."""
+    """Return a random 80 % of the rows for training and 20 % for testing, stratified by label and drawn by `seed`."""
     return split_rows(load(), seed, stratify="label")

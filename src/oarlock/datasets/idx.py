@@ -1,4 +1,4 @@
-"""The form of files that MNIST has, and others that took it over: images and labels of two parts, in four files."""
+"""The IDX file format of MNIST and compatible data sets: images and labels of two parts, in four files."""
 
 import gzip
 from pathlib import Path
@@ -11,9 +11,9 @@ __all__ = ["read_part"]
 
 
 def read_part(files: RemoteFiles, part: str, path: str | Path | None) -> dict[str, numpy.ndarray]:
-    """The rows of a part, "train" or "t10k": image float32[n, 1, 28, 28] from 0 to 1, label int64[n].
+    """Return the rows of a part, "train" or "t10k": image float32[n, 1, 28, 28] from 0 to 1, label int64[n].
 
-    Raises what `RemoteFiles.read` does.
+    Raises the errors of `RemoteFiles.read`.
     """
     return {
         "image": _array(files.read(f"{part}-images-idx3-ubyte.gz", path))[:, None].astype("float32") / numpy.float32(255),
@@ -22,7 +22,7 @@ def read_part(files: RemoteFiles, part: str, path: str | Path | None) -> dict[st
 
 
 def _array(packed: bytes) -> numpy.ndarray:
-    """The bytes in a file: two zeros, the type 8, the number of dimensions; each size as four bytes; then the elements."""
+    """Return the elements of an IDX file: two zeros, the type 8, the rank; each size in four bytes; then the elements."""
     data = gzip.decompress(packed)
     rank = data[3]
     shape = [int(size) for size in numpy.frombuffer(data, ">u4", rank, offset=4)]

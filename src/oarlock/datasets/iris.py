@@ -1,6 +1,6 @@
-"""Iris: 150 flowers of three species, told apart by four lengths (R. A. Fisher, 1936).
+"""Iris: 150 flowers of three species with four measurements (R. A. Fisher, 1936).
 
-scikit-learn ships them; nothing is downloaded.
+It is part of scikit-learn; nothing is downloaded.
 """
 
 import numpy
@@ -21,14 +21,14 @@ DESCRIPTION = Description(
 
 
 def load() -> dict[str, numpy.ndarray]:
-    """All of them: x float32[150, 4] in cm, label int64[150], 50 of each species.
+    """Return all rows: x float32[150, 4] in cm, label int64[150], 50 of each species.
 
-    Raises DataError where scikit-learn is not installed.
+    Raises DataError if scikit-learn is not installed.
     """
     x, label = load_bundled("the flowers come", "load_iris", return_X_y=True)
     return {"x": x.astype("float32"), "label": label.astype("int64")}
 
 
 def split(seed: int = 0) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndarray]]:
-    """Four fifths to train on and one fifth to test on, each with the same share of every species. `seed` draws them."""
+    """Return a random 80 % of the rows for training and 20 % for testing, stratified by label and drawn by `seed`."""
     return split_rows(load(), seed, stratify="label")

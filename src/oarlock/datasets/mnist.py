@@ -1,6 +1,6 @@
 """MNIST: 70,000 handwritten digits, 28 by 28 pixels (Y. LeCun, C. Cortes and C. Burges, 1998).
 
-Four files, 11.6 MB, fetched once and then read from a folder.
+It consists of four files, 11.6 MB, downloaded once.
 """
 
 from pathlib import Path
@@ -34,29 +34,29 @@ FILES = RemoteFiles(
 
 
 def load(path: str | Path | None = None) -> dict[str, numpy.ndarray]:
-    """All of them, those to train on first: image float32[70000, 1, 28, 28] from 0 (paper) to 1 (ink), label int64[70000].
+    """Return all rows, training rows first: image float32[70000, 1, 28, 28] from 0 (paper) to 1 (ink), label int64[70000].
 
-    `path` is a folder that holds the four files, and nothing is fetched; without it they are fetched into a folder of the user's cache
-    where they are not there yet, by pooch. Each must have the SHA-256 that is written here. Raises DataError for a file that is missing,
-    cannot be fetched, or is another, and ReadError for one that cannot be read.
+    `path` is a folder that contains the four files; nothing is downloaded then. Otherwise missing files are downloaded by pooch into the
+    user's cache. Their SHA-256 is verified. Raises DataError if a file is missing, cannot be downloaded, or has another SHA-256, and
+    ReadError if it cannot be read.
     """
     parts = split(path=path)
     return {name: numpy.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def split(seed: int = 0, *, path: str | Path | None = None) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndarray]]:
-    """The 60,000 to train on and the 10,000 to test on, as their authors parted them, whatever `seed`; otherwise as `load`."""
+    """Return the 60,000 training and 10,000 test rows defined by the authors; `seed` is ignored. `path` and errors are as in `load`."""
     return train(path), test(path)
 
 
 def train(path: str | Path | None = None) -> dict[str, numpy.ndarray]:
-    """The 60,000 to train on: image float32[60000, 1, 28, 28], label int64[60000]. As `load`."""
+    """Return the 60,000 training rows: image float32[60000, 1, 28, 28], label int64[60000]. `path` and errors are as in `load`."""
     return read_part(FILES, "train", path)
 
 
-def test(path: str | Path | None = None) -> dict[str, numpy.ndarray]:  # noqa: PT028  it is no test
-    """The 10,000 to test on: image float32[10000, 1, 28, 28], label int64[10000]. As `load`."""
+def test(path: str | Path | None = None) -> dict[str, numpy.ndarray]:  # noqa: PT028  not a test
+    """Return the 10,000 test rows: image float32[10000, 1, 28, 28], label int64[10000]. `path` and errors are as in `load`."""
     return read_part(FILES, "t10k", path)
 
 
-test.__test__ = False  # type: ignore[attr-defined]  # pytest would take it for one of its own
+test.__test__ = False  # type: ignore[attr-defined]  # prevents pytest from collecting it

@@ -1,4 +1,4 @@
-"""Two moons: points of two half circles that reach into one another, so that no line parts them."""
+"""Two moons: points of two interleaved half circles, which no line separates."""
 
 import numpy
 
@@ -11,16 +11,16 @@ DESCRIPTION = Description(
     columns={"x": "float32[n, 2]", "label": "int64[n]"},
     rows={"train": 800, "test": 200, "all": 1000},
     classes=("upper", "lower"),
-    source="made up",
-    licence="that of Oarlock",
+    source="generated",
+    licence="the licence of Oarlock",
 )
 
 
 def load(rows: int = 1000, *, seed: int = 0, noise: float = 0.1) -> dict[str, numpy.ndarray]:
-    """So many points: x float32[rows, 2], label int64[rows], 0 on the upper moon and 1 on the lower, drawn like a coin.
+    """Return `rows` points: x float32[rows, 2], label int64[rows], 0 on the upper moon and 1 on the lower, with equal probability.
 
-    The circles have radius 1 and the centres (0, 0) and (1, 0.5); `noise` is the deviation of what is added. Raises ArgumentError for
-    rows below 1.
+    The half circles have radius 1 and centers (0, 0) and (1, 0.5); `noise` is the standard deviation of the added noise. Raises
+    ArgumentError for rows below 1.
     """
     random = draws(seed, rows=rows)
     label, angle = random.integers(0, 2, rows), random.uniform(0, numpy.pi, rows)
@@ -30,5 +30,5 @@ def load(rows: int = 1000, *, seed: int = 0, noise: float = 0.1) -> dict[str, nu
 
 
 def split(seed: int = 0, *, rows: int = 1000, noise: float = 0.1) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndarray]]:
-    """Four fifths of the rows of `load` to train on, and the rest to test on."""
+    """Return the first 80 % of the rows of `load` for training, and the rest for testing."""
     return cut(load(rows, seed=seed, noise=noise))

@@ -1,4 +1,4 @@
-"""Files that others keep: found in a folder, or fetched into the user's cache, each with the SHA-256 that is written here."""
+"""Remote files: read from a folder or downloaded into the user's cache, and verified by SHA-256."""
 
 import hashlib
 import os
@@ -21,7 +21,7 @@ _PATIENCE = 30  # seconds without a byte
 
 @dataclass(frozen=True)
 class RemoteFiles:
-    """The files of a data set: its title, the folder of the cache, addresses to try, and the size and SHA-256 of each file."""
+    """The files of a data set: title, cache folder, URLs to try, and the size and SHA-256 of each file."""
 
     title: str
     folder: str
@@ -29,10 +29,9 @@ class RemoteFiles:
     files: Mapping[str, tuple[int, str]]
 
     def read(self, name: str, path: str | Path | None = None) -> bytes:
-        """The bytes of a file: of the one in the folder `path`, or at it where there is one file; else of the cache, fetched if need be.
+        """Return the bytes of a file in the folder `path`, or at `path` if there is one file; else from the cache, downloaded if missing.
 
-        Raises DataError for a file that is missing, cannot be fetched, or is not what its SHA-256 says, and ReadError for one that cannot
-        be read.
+        Raises DataError if the file is missing, cannot be downloaded, or has another SHA-256, and ReadError if it cannot be read.
         """
         place = self._place(name, path)
         data, wrong = self._look(name, place)
@@ -41,8 +40,8 @@ class RemoteFiles:
             data, wrong = self._look(name, place)
         if data is None:
             if wrong:
-                raise DataError(wrong, hint="fetch it again, or from elsewhere")
-            raise DataError(f'there is no file "{place}"', hint=f"{self.title} is {self._names()}")
+                raise DataError(wrong, hint="download it again, or from another source")
+            raise DataError(f'there is no file "{place}"', hint=f"{self.title} consists of {self._names()}")
         return data
 
     def _place(self, name: str, path: str | Path | None) -> Path:
@@ -56,7 +55,7 @@ class RemoteFiles:
         return ", ".join(self.files)
 
     def _look(self, name: str, place: Path) -> tuple[bytes | None, str]:
-        """The bytes of the file at `place`, or None and what is wrong with it: nothing where there is none."""
+        """Return the bytes of the file at `place`, or None and the problem with it, empty if there is no file."""
         size, digest = self.files[name]
         try:
             data = read_file(place, largest=size, limit="file_bytes")
@@ -66,17 +65,17 @@ class RemoteFiles:
             data = b""
         if hashlib.sha256(data).hexdigest() == digest:
             return data, ""
-        return None, f'"{place}" is not the file that {self.title} is known by: its SHA-256 differs'
+        return None, f'"{place}" is not the file of {self.title}: its SHA-256 differs'
 
     def _fetch(self, name: str, folder: Path, wrong: str) -> None:
-        """Fetch a file into the cache, from the first address that gives it. Raises DataError."""
-        instead = f"put {self._names()} into {folder}, or into a folder of yours: ol.datasets.{self.folder}.split(path=...)"
+        """Download a file into the cache, from the first URL that works. Raises DataError."""
+        instead = f"put {self._names()} into {folder}, or into another folder: ol.datasets.{self.folder}.split(path=...)"
         missing = wrong or f"{self.title} is not on this machine"
         try:
             import pooch
         except ImportError:
             hint = f'pip install "oarlock[download]"; or {instead}'
-            raise DataError(f"{missing}, and pooch, which would fetch it, is not installed", hint=hint) from None
+            raise DataError(f"{missing}, and pooch, which downloads it, is not installed", hint=hint) from None
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if not os.access(folder, os.W_OK):
@@ -92,47 +91,47 @@ class RemoteFiles:
         for mirror in self.mirrors:
             try:
                 pooch.retrieve(f"{mirror}/{name}", f"sha256:{digest}", fname=name, path=folder, downloader=downloader)
-            except ValueError:  # of pooch, which has removed what came
-                failures.append(f"{mirror}/{name}: what came is another file, its SHA-256 differs")
-            except OSError as error:  # those of requests too
+            except ValueError:  # raised by pooch, which has removed the file
+                failures.append(f"{mirror}/{name}: the downloaded file has another SHA-256")
+            except OSError as error:  # includes the errors of requests
                 failures.append(f"{mirror}/{name}: {_reason(error)}")
             else:
                 return
-        raise DataError(f"{missing}, and cannot be fetched", given=failures, hint=f"without a network, {instead}")
+        raise DataError(f"{missing}, and cannot be downloaded", given=failures, hint=f"without a network, {instead}")
 
 
 def _reason(error: OSError) -> str:
-    """The reason why a download failed, in one line: requests tells it as it was met, layer by layer."""
-    from requests import exceptions  # which pooch needs
+    """Return the reason of a failed download in one line; requests nests its errors."""
+    from requests import exceptions  # a dependency of pooch
 
     if isinstance(error, exceptions.HTTPError) and error.response is not None:
-        return f"the server says {error.response.status_code} {error.response.reason}"
+        return f"the server responded {error.response.status_code} {error.response.reason}"
     if isinstance(error, exceptions.Timeout):
-        return f"nothing came for {_PATIENCE} seconds"
+        return f"no data for {_PATIENCE} seconds"
     if isinstance(error, exceptions.ChunkedEncodingError):
-        return "the connection ended in the middle of the file"
+        return "the connection was closed in the middle of the file"
     if isinstance(error, exceptions.ConnectionError):
         return "there is no connection to the server"
     return str(error)
 
 
 class _Bounded:
-    """A file that takes so many bytes and no more, however many a server sends, and tells how many came."""
+    """A file of bounded size that reports the number of bytes written."""
 
-    def __init__(self, file: BinaryIO, size: int, tell: Callable[[int], object]):
-        self.file, self.left, self.tell = file, size, tell
+    def __init__(self, file: BinaryIO, size: int, report: Callable[[int], object]):
+        self.file, self.left, self.report = file, size, report
         self.flush = file.flush
 
     def write(self, data: bytes) -> int:
         self.left -= len(data)
         if self.left < 0:
-            raise OSError("what came is another file, for it is larger")
-        self.tell(len(data))
+            raise OSError("the downloaded file is too large")
+        self.report(len(data))
         return self.file.write(data)
 
 
 def _download(downloader: Callable[..., Any], size: int, address: str, path: str, _: object) -> None:
-    """A download as pooch asks for it, of at most `size` bytes, with a bar in a terminal."""
+    """Download at most `size` bytes with pooch, with a progress bar in a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with open(path, "wb") as file, Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:

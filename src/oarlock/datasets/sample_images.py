@@ -1,4 +1,4 @@
-"""Two photographs in color, a temple in China and a flower, 427 by 640 pixels, which scikit-learn ships."""
+"""Sample images: two color photographs, a temple in China and a flower, 427 by 640 pixels, part of scikit-learn."""
 
 import numpy
 
@@ -17,12 +17,12 @@ DESCRIPTION = Description(
 
 
 def load() -> dict[str, numpy.ndarray]:
-    """Both: image float32[2, 3, 427, 640], red, green and blue from 0 to 1. There are no parts to train and to test on.
+    """Return both: image float32[2, 3, 427, 640], red, green and blue from 0 to 1. They are not divided into training and test rows.
 
-    Raises DataError where scikit-learn is not installed, or Pillow, which decodes them.
+    Raises DataError if scikit-learn is not installed, or Pillow, which decodes them.
     """
     try:
         images = load_bundled("the photographs come", "load_sample_images").images
     except ImportError:
-        raise DataError("the photographs are decoded by Pillow, which is not installed", hint='pip install "oarlock[images]"') from None
+        raise DataError("the photographs need Pillow, which is not installed", hint='pip install "oarlock[images]"') from None
     return {"image": (numpy.stack(images).transpose(0, 3, 1, 2) / numpy.float32(255)).astype("float32")}

@@ -1,4 +1,4 @@
-"""Data sets that scikit-learn ships, and rows divided in two."""
+"""Data sets that are part of scikit-learn, and random splits of rows."""
 
 import importlib
 from collections.abc import Mapping
@@ -11,22 +11,22 @@ from oarlock.errors import DataError
 __all__ = ["load_bundled", "split_rows"]
 
 
-def load_bundled(what: str, loader: str, **options: object) -> Any:
-    """The value of `sklearn.datasets.LOADER(**options)`. `what` is the subject of the error.
+def load_bundled(subject: str, loader: str, **options: object) -> Any:
+    """Return `sklearn.datasets.LOADER(**options)`. `subject` begins the error message.
 
-    Raises DataError where scikit-learn is not installed.
+    Raises DataError if scikit-learn is not installed.
     """
     try:
         datasets = importlib.import_module("sklearn.datasets")
     except ImportError:
-        raise DataError(f"{what} with scikit-learn, which is not installed", hint='pip install "oarlock[datasets]"') from None
+        raise DataError(f"{subject} with scikit-learn, which is not installed", hint='pip install "oarlock[datasets]"') from None
     return getattr(datasets, loader)(**options)
 
 
 def split_rows(
     data: Mapping[str, numpy.ndarray], seed: int, *, stratify: str | None = None
 ) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndarray]]:
-    """Four fifths of the rows and one fifth, drawn by `seed`; each with the same share of every value of the column `stratify`."""
+    """Return a random 80 % and 20 % of the rows, drawn by `seed` and stratified by the column `stratify` if given."""
     from sklearn.model_selection import train_test_split
 
     count = len(next(iter(data.values())))

@@ -1,4 +1,4 @@
-"""Tiny Shakespeare: 40,000 lines of his plays, 1,115,394 characters of 65 kinds (A. Karpathy, 2015). One file, fetched once."""
+"""Tiny Shakespeare: 40,000 lines of his plays, 1,115,394 characters of 65 kinds (A. Karpathy, 2015), one file, downloaded once."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ __all__ = ["load", "split", "vocabulary"]
 DESCRIPTION = Description(
     columns={"ids": "int64[n, 64]", "next": "int64[n, 64]"},
     rows={"train": 15_685, "test": 1_742, "all": 17_428},
-    source="plays of W. Shakespeare, put together by A. Karpathy, 2015: char-rnn",
+    source="plays of W. Shakespeare, compiled by A. Karpathy, 2015: char-rnn",
     licence="the plays are in the public domain; the repository of the file has the MIT licence",
 )
 _NAME = "input.txt"
@@ -29,17 +29,17 @@ vocabulary = Vocabulary("\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmno
 
 
 def load(path: str | Path | None = None, *, length: int = 64) -> dict[str, numpy.ndarray]:
-    """The text in windows: ids int64[n, length], and next int64[n, length], the character after each.
+    """Return the text in windows: ids int64[n, length], and next int64[n, length], the following character of each.
 
-    `path` is the file, input.txt, or a folder that holds it, and nothing is fetched; without it the file is fetched into a folder of the
-    user's cache if it is not there yet, by pooch. It must have the SHA-256 that is written here. Raises DataError for a file that is
-    missing, cannot be fetched, or is another, ReadError for one that cannot be read, ArgumentError for a length that is none.
+    `path` is the file, input.txt, or a folder that contains it; nothing is downloaded then. Otherwise the file is downloaded by pooch into
+    the user's cache unless it is there already. Its SHA-256 is verified. Raises DataError if the file is missing, cannot be downloaded, or
+    has another SHA-256, ReadError if it cannot be read, ArgumentError for an invalid length.
     """
     return windows(_read(path), length)
 
 
 def split(seed: int = 0, *, path: str | Path | None = None, length: int = 64) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndarray]]:
-    """The first nine tenths to train on and the rest to test on, whatever `seed`; otherwise as `load`."""
+    """Return the first 90 % for training and the rest for testing; `seed` is ignored. The other arguments are as in `load`."""
     ids = _read(path)
     cut = len(ids) * 9 // 10
     return windows(ids[:cut], length), windows(ids[cut:], length)

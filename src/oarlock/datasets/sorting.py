@@ -1,4 +1,4 @@
-"""Sorting: rows of whole numbers, and the same in order."""
+"""Sorting: rows of integers, and the same integers in order."""
 
 import numpy
 
@@ -10,13 +10,13 @@ __all__ = ["load", "split"]
 DESCRIPTION = Description(
     columns={"x": "int64[n, 8]", "y": "int64[n, 8]"},
     rows={"train": 800, "test": 200, "all": 1000},
-    source="made up",
-    licence="that of Oarlock",
+    source="generated",
+    licence="the licence of Oarlock",
 )
 
 
 def load(rows: int = 1000, *, seed: int = 0, length: int = 8, numbers: int = 16) -> dict[str, numpy.ndarray]:
-    """So many rows of `length` numbers from 0 to numbers - 1: x int64[rows, length] as they come, y int64[rows, length] in rising order.
+    """Return `rows` rows of `length` integers from 0 to numbers - 1: x int64[rows, length] unsorted, y int64[rows, length] sorted.
 
     Raises ArgumentError for a size below 1.
     """
@@ -27,5 +27,5 @@ def load(rows: int = 1000, *, seed: int = 0, length: int = 8, numbers: int = 16)
 def split(
     seed: int = 0, *, rows: int = 1000, length: int = 8, numbers: int = 16
 ) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndarray]]:
-    """Four fifths of the rows of `load` to train on, and the rest to test on."""
+    """Return the first 80 % of the rows of `load` for training, and the rest for testing."""
     return cut(load(rows, seed=seed, length=length, numbers=numbers))

@@ -1,4 +1,4 @@
-"""Spirals: points of arms that wind around one another, a harder boundary than that of two moons."""
+"""Spirals: points on intertwined spiral arms, with a harder boundary than two moons."""
 
 import numpy
 
@@ -11,15 +11,16 @@ DESCRIPTION = Description(
     columns={"x": "float32[n, 2]", "label": "int64[n]"},
     rows={"train": 800, "test": 200, "all": 1000},
     classes=("arm 0", "arm 1", "arm 2"),
-    source="made up",
-    licence="that of Oarlock",
+    source="generated",
+    licence="the licence of Oarlock",
 )
 
 
 def load(rows: int = 1000, *, seed: int = 0, arms: int = 3, turns: float = 0.75, noise: float = 0.03) -> dict[str, numpy.ndarray]:
-    """So many points: x float32[rows, 2] within about 1 of the centre, label int64[rows], the number of the arm.
+    """Return `rows` points: x float32[rows, 2] within about 1 of the center, label int64[rows], the number of the arm.
 
-    An arm turns `turns` times on its way out; `noise` is the deviation of what is added. Raises ArgumentError for a size below 1.
+    Each arm makes `turns` turns from center to end; `noise` is the standard deviation of the added noise. Raises ArgumentError for a size
+    below 1.
     """
     random = draws(seed, rows=rows, arms=arms)
     label, radius = random.integers(0, arms, rows), random.uniform(0.05, 1, rows)
@@ -31,5 +32,5 @@ def load(rows: int = 1000, *, seed: int = 0, arms: int = 3, turns: float = 0.75,
 def split(
     seed: int = 0, *, rows: int = 1000, arms: int = 3, turns: float = 0.75, noise: float = 0.03
 ) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndarray]]:
-    """Four fifths of the rows of `load` to train on, and the rest to test on."""
+    """Return the first 80 % of the rows of `load` for training, and the rest for testing."""
     return cut(load(rows, seed=seed, arms=arms, turns=turns, noise=noise))

@@ -1,6 +1,6 @@
-"""The source of Python's standard library, character by character: some five million of them, on every machine that runs Python.
+"""The source of Python's standard library as characters: about five million, available wherever Python runs.
 
-It is that of the Python which runs, so that another version has other rows. Characters outside ASCII are read as question marks.
+It is the source of the running Python, so the rows depend on its version. Characters outside ASCII are read as question marks.
 """
 
 import argparse
@@ -18,7 +18,7 @@ __all__ = ["docstrings", "load", "split", "vocabulary"]
 
 DESCRIPTION = Description(
     columns={"ids": "int64[n, 64]", "next": "int64[n, 64]"},
-    source="the modules of Python's standard library that are files of their own, as they are installed",
+    source="the single-file modules of the installed Python standard library",
     licence="Python Software Foundation License",
 )
 
@@ -27,22 +27,22 @@ vocabulary = Vocabulary("".join(map(chr, range(128))))
 
 
 def load(*, length: int = 64, files: int | None = None) -> dict[str, numpy.ndarray]:
-    """The modules one after another, by name, in windows: ids int64[n, length], and next int64[n, length], the character after each.
+    """Return the modules in order of name, in windows: ids int64[n, length], and next int64[n, length], the following character of each.
 
-    `files` is how many modules are read at most. Raises ArgumentError for a length that is no length, and DataError where Python was
-    installed without its source.
+    `files` is the maximal number of modules. Raises ArgumentError for an invalid length, and DataError if Python was installed without its
+    source.
     """
     return windows(_read(_paths(files)), length)
 
 
 def split(seed: int = 0, *, length: int = 64, files: int | None = None) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndarray]]:
-    """The modules to train on, and one in eight to test on, whole, whatever `seed`; otherwise as `load`."""
+    """Return the modules for training, and every eighth module for testing; `seed` is ignored. The other arguments are as in `load`."""
     paths = _paths(files)
     return windows(_read([path for number, path in enumerate(paths) if number % 8]), length), windows(_read(paths[::8]), length)
 
 
 def docstrings(*, files: int | None = None) -> list[str]:
-    """The docstrings of the modules, of their classes and functions, in the order in which they are met. As `load`."""
+    """Return the docstrings of the modules, their classes and functions, in traversal order. `files` and errors are as in `load`."""
     found = []
     for path in _paths(files):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -54,7 +54,7 @@ def docstrings(*, files: int | None = None) -> list[str]:
 def _paths(files: int | None) -> list[Path]:
     paths = sorted(Path(argparse.__file__).parent.glob("*.py"))[:files]
     if not paths:
-        raise DataError("the standard library of this Python is there without its source")
+        raise DataError("this Python was installed without the source of its standard library")
     return paths
 
 

@@ -1,4 +1,4 @@
-"""Text as numbers of characters: a vocabulary, and windows of a text beside what follows each character."""
+"""Text as character numbers: a vocabulary, and windows of a text with the following characters."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +12,7 @@ __all__ = ["Vocabulary", "windows"]
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Characters with numbers from 0 on, in the order in which `characters` has them."""
+    """Characters numbered from 0 in the order of `characters`."""
 
     characters: str
 
@@ -20,19 +20,19 @@ class Vocabulary:
         return len(self.characters)
 
     def encode(self, text: str) -> numpy.ndarray:
-        """The numbers of the characters of a text, int64[n]. Raises ArgumentError for one that is not among them."""
+        """Return the numbers of the characters of a text, int64[n]. Raises ArgumentError for an unknown character."""
         codes = numpy.frombuffer(text.encode("utf-32-le"), "<u4")
         places = numpy.minimum(numpy.searchsorted(self._codes, codes), len(self) - 1)
         unknown = numpy.flatnonzero(self._codes[places] != codes)
         if unknown.size:
-            raise ArgumentError(f"{text[unknown[0]]!r} is none of the {len(self)} characters of the vocabulary")
+            raise ArgumentError(f"{text[unknown[0]]!r} is not one of the {len(self)} characters of the vocabulary")
         return self._numbers[places]
 
     def decode(self, ids: numpy.ndarray) -> str:
-        """The text of some numbers, integer[n]. Raises ArgumentError for one that is not from 0 to the number of characters less 1."""
+        """Return the text of character numbers, integer[n]. Raises ArgumentError for a number outside the vocabulary."""
         found = numpy.asarray(ids)
         if found.size and not 0 <= found.min() <= found.max() < len(self):
-            raise ArgumentError(f"a character of a vocabulary of {len(self)} has a number from 0 to {len(self) - 1}")
+            raise ArgumentError(f"a vocabulary of {len(self)} characters has the numbers 0 to {len(self) - 1}")
         return "".join(self.characters[number] for number in found.tolist())
 
     @cached_property
@@ -45,9 +45,9 @@ class Vocabulary:
 
 
 def windows(ids: numpy.ndarray, length: int) -> dict[str, numpy.ndarray]:
-    """A text in pieces that follow one another: ids int64[n, length], and next int64[n, length], the character after each.
+    """Return a text in consecutive windows: ids int64[n, length], and next int64[n, length], the following character of each.
 
-    What is left at the end is dropped. Raises ArgumentError for a length below 1, and for one that the text does not have.
+    The remainder at the end is dropped. Raises ArgumentError for a length below 1 or longer than the text.
     """
     if not 1 <= length < len(ids):
         raise ArgumentError(f"a text of {len(ids)} characters has no windows of {length}")

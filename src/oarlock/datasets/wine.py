@@ -1,6 +1,6 @@
-"""Wine: 178 wines of three cultivars, told apart by thirteen measurements (S. Aeberhard and M. Forina, 1991).
+"""Wine: 178 wines of three cultivars with thirteen measurements (S. Aeberhard and M. Forina, 1991).
 
-scikit-learn ships them; nothing is downloaded.
+It is part of scikit-learn; nothing is downloaded.
 """
 
 import numpy
@@ -35,14 +35,14 @@ DESCRIPTION = Description(
 
 
 def load() -> dict[str, numpy.ndarray]:
-    """All of them: x float32[178, 13] in units of their own, from tenths to more than a thousand; label int64[178].
+    """Return all rows: x float32[178, 13] unscaled, from tenths to more than a thousand; label int64[178].
 
-    Raises DataError where scikit-learn is not installed.
+    Raises DataError if scikit-learn is not installed.
     """
     x, label = load_bundled("the wines come", "load_wine", return_X_y=True)
     return {"x": x.astype("float32"), "label": label.astype("int64")}
 
 
 def split(seed: int = 0) -> tuple[dict[str, numpy.ndarray], dict[str, numpy.ndarray]]:
-    """Four fifths to train on and one fifth to test on, each with the same share of every cultivar. `seed` draws them."""
+    """Return a random 80 % of the rows for training and 20 % for testing, stratified by label and drawn by `seed`."""
     return split_rows(load(), seed, stratify="label")

@@ -85,7 +85,7 @@ def test_a_net_is_made_of_a_description_which_is_verified():
     desc.ops[0].inputs[0].vars[0] = "nobody"
     with pytest.raises(ol.VerifyError, match='^main, op 0 .linear.: "nobody" is not declared here'):
         ol.Net(desc)
-    with pytest.raises(ol.ArgumentError, match="^a net is made of a program or of a description of one, not of int 3"):
+    with pytest.raises(ol.ArgumentError, match="^a net needs a program or a description of one, not int 3"):
         ol.Net(3)
 
 
@@ -305,7 +305,7 @@ def test_an_optimizer_is_given_by_its_attributes():
         net.add_optimizer_ops({"type": "adm"})
     with pytest.raises(ol.ArgumentError, match="^Adam: no argument speed\n"):
         net.add_optimizer_ops({"type": "adam", "speed": 1})
-    with pytest.raises(ol.ArgumentError, match="^an optimizer, or its attributes, is needed, not str 'adam'"):
+    with pytest.raises(ol.ArgumentError, match="^expected an optimizer or its attributes, not str 'adam'"):
         net.add_optimizer_ops("adam")
     net.add_optimizer_ops({"type": "adam", "learning_rate": 0.25, "beta1": 0.5})
     (one, _) = [op for op in net if op.type == "adam"]
@@ -594,6 +594,6 @@ def test_a_variable_of_another_program_is_refused_and_neither_program_grows():
     ):
         with pytest.raises(ol.ProgramError) as raised:
             refused()
-        assert raised.value.message == f'"{foreign.name}" is a variable of another program than the net'
-        assert raised.value.given[1] == f"it is of {other.program!r}, the net of {net.program!r}"
+        assert raised.value.message == f'"{foreign.name}" belongs to another program than the net'
+        assert raised.value.given[1] == f"it belongs to {other.program!r}, the net to {net.program!r}"
         assert (net.program.to_bytes(), other.program.to_bytes()) == before

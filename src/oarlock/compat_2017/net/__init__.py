@@ -1,4 +1,4 @@
-"""Net and NetBuilder, the faces that the net design gave to a program: thin, for a net is a block."""
+"""Net and NetBuilder, the 2017 interface to a program, as thin wrappers of its main block."""
 
 from oarlock.compat_2017.net.builder import NetBuilder
 from oarlock.compat_2017.net.network import Net

@@ -1,4 +1,4 @@
-"""NetBuilder: a net written layer by layer, whose backward and optimizer are said once, in any order, and built when it runs."""
+"""NetBuilder: builds a net layer by layer; backward and optimizer are declared once, in any order, and built by the next run."""
 
 from collections.abc import Callable, Sequence
 from types import ModuleType
@@ -20,7 +20,7 @@ __all__ = ["NetBuilder"]
 
 
 class NetBuilder:
-    """Sugar over a `Net`.
+    """A convenience wrapper of a `Net`.
 
     builder = ol.NetBuilder(net)
     hidden = builder.add_op("fc", input=image, size=100, activation="sigmoid")
@@ -33,7 +33,7 @@ class NetBuilder:
     def __init__(self, net: Net | None = None):
         self.net = Net() if net is None else net
         self.need_rebuild = False
-        """Whether the next run has backward or optimizer ops to build, for the first time or anew."""
+        """Whether the next run must build or rebuild backward or optimizer ops."""
         self._loss: Var | None = None
         self._optimization: dict[str, object] | None = None
 
@@ -45,11 +45,10 @@ class NetBuilder:
         activation: str | None = None,
         **attributes: Any,
     ) -> Var:
-        """Append a layer (`ol.layer`) or, where none has the name, an operator; return what it computes.
+        """Append a layer (`ol.layer`) or, if no layer has the name, an operator; return its result.
 
-        `input` is its variable, or several in order; `attributes` its other arguments, `size` among them. Backward and
-        update ops that were built are taken away, and built anew by the next run. Raises ProgramError for a variable of another
-        program, else what the layer raises.
+        `input` is its variable, or several in order; `attributes` are its other arguments, such as `size`. Existing backward and update ops
+        are removed, and rebuilt by the next run. Raises ProgramError for a variable of another program, and the errors of the layer.
         """
         require_vars_of(self.net.program, [input, *attributes.values()])
         self._forward_only()
@@ -61,25 +60,24 @@ class NetBuilder:
             return activate(layer(*inputs, **attributes), activation)
 
     def backward_from(self, loss: Var) -> None:
-        """Differentiate `loss`, float[], when next run with `need_backward`. Raises ProgramError where it is of another program."""
+        """Differentiate `loss`, float[], in the next run with `need_backward`. Raises ProgramError if it belongs to another program."""
         require_vars_of(self.net.program, [loss])
         self._loss = loss
         self.need_rebuild = True
 
     @takes_old_keywords(OLD_ARGUMENTS)
     def add_optimization(self, learning_rate: float | Var, optimizer: str = "sgd") -> None:
-        """Update every parameter by the optimizer of that name when next run with `need_backward`."""
+        """Update every parameter by the named optimizer from the next run with `need_backward`."""
         self._optimization = {"type": optimizer, "learning_rate": learning_rate}
         self.need_rebuild = True
 
     def run(
         self, scope: Scope | None = None, context: Context | None = None, need_backward: bool = True, *, keep_scopes: bool = False
     ) -> None:
-        """Run the whole net, or its forward ops alone, in `scope`; parameters that have no value there are initialised.
+        """Run the whole net, or only its forward ops, in `scope`; parameters without a value there are initialized.
 
-        What was asked for since the last run is built first, once. Without a `context`, a run with `need_backward` is
-        training. `keep_scopes` is that of `Net.run`. Raises ProgramError where there is nothing to differentiate, else what
-        `Net.run` raises.
+        Backward and optimizer ops declared since the last run are built first. Without a `context`, a run with `need_backward` is training.
+        `keep_scopes` is passed to `Net.run`. Raises ProgramError if there is nothing to differentiate, and the errors of `Net.run`.
         """
         chosen = scope if scope is not None else context.scope if context is not None else current_scope()
         if need_backward:
@@ -90,13 +88,13 @@ class NetBuilder:
 
     @property
     def last_forward_op(self) -> int:
-        """How many forward ops there are: they come first, so a run of them ends here."""
+        """The number of forward ops: they come first, so this is the end of a forward run."""
         return sum(op.role is Role.FORWARD for op in self.net)
 
     def _build(self) -> None:
         if self._loss is None:
             raise ProgramError(
-                "there is nothing to differentiate", location=here(), hint="builder.backward_from(loss), or run(need_backward=False)"
+                "there is nothing to differentiate", location=here(), hint="call builder.backward_from(loss), or run(need_backward=False)"
             )
         if not self.need_rebuild:
             return

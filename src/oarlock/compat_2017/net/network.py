@@ -1,4 +1,4 @@
-"""Net: the ops of a block in order, and how to run them in a scope.
+"""Net: the ops of a block in order, and their execution in a scope.
 
     net = ol.Net()
     with net.program:
@@ -10,7 +10,7 @@
     scope["x"], scope["y"] = rows, prices
     net.run(scope)
 
-There is no second form of a program here: a net has a block, its ops are the block's, its description is the block's.
+It is no second representation of a program: a net has a block, and its ops and description belong to the block.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,12 +40,11 @@ __all__ = ["Net", "require_vars_of"]
 
 
 class Net:
-    """The ops of the main block of a program, and how to run them. It owns no variable: scopes do.
+    """The ops of the main block of a program, and their execution. It owns no variables: scopes do.
 
-    It is made of a program or its main block; of a description - a ProgramDesc, a BlockDesc without blocks inside it, the bytes of a
-    program - which is verified; or of nothing, and then it has a new program. Raises VerifyError, FormatError, LimitError or
-    UnknownOperatorError.
-    An op's index is its place among the ops; it holds as long as ops are only appended.
+    `source` is a program or its main block; a description, which is verified - a ProgramDesc, a BlockDesc without nested blocks, or the
+    bytes of a program; or None for a new program. Raises VerifyError, FormatError, LimitError or UnknownOperatorError. The index of an op
+    is its position; it is stable as long as ops are only appended.
     """
 
     def __init__(self, source: "Program | Block | wire.BlockDesc | wire.ProgramDesc | bytes | None" = None):
@@ -54,12 +53,12 @@ class Net:
 
     @property
     def block(self) -> Block:
-        """The block that this net is a face of."""
+        """The block of this net."""
         return self.program.main
 
     @property
     def desc(self) -> "wire.BlockDesc":
-        """The description of the block, as it is now: a NetDesc in the words of the net design."""
+        """The current description of the block, called NetDesc in the net design."""
         return self.block.compile()
 
     def __len__(self) -> int:
@@ -86,8 +85,8 @@ class Net:
     ) -> int:
         """Append an op, given by its operator and slots or as an OpDesc; return its index.
 
-        Shapes are inferred at once, and outputs declared where they are not. Raises ProgramError for a variable of another
-        program, else what calling the operator raises.
+        Shapes are inferred immediately, and missing outputs are declared. Raises ProgramError for a variable of another program, and the
+        errors of calling the operator.
         """
         for given in (inputs, outputs, attributes):
             require_vars_of(self.program, (given or {}).values())
@@ -101,28 +100,27 @@ class Net:
     def add_backward_ops(self, cost: Var | str) -> list[tuple[Var, Var]]:
         """Append the gradient of `cost`, float[], with respect to every parameter; return (parameter, gradient) pairs.
 
-        Raises ProgramError where there are backward ops already or `cost` is of another program, else what
-        `ol.append_backward` raises.
+        Raises ProgramError if there are already backward ops or `cost` belongs to another program, and the errors of `ol.append_backward`.
         """
         require_vars_of(self.program, [cost])
         if any(op.role is Role.BACKWARD for op in self):
-            raise ProgramError("this net has its backward ops already", location=here(), hint="net.remove_backward_ops() takes them away")
+            raise ProgramError("this net already has backward ops", location=here(), hint="call net.remove_backward_ops() first")
         self._pairs = append_backward(self.block.var(cost) if isinstance(cost, str) else cost)
         return self._pairs
 
     def add_optimizer_ops(self, optimizer: Optimizer | Mapping[str, object]) -> None:
-        """Append one update per parameter that has a gradient, once for a parameter that several layers share.
+        """Append one update per parameter with a gradient; a parameter shared by several layers is updated once.
 
-        `optimizer` is one such as `ol.optimizer.Adam(1e-3)`, or its attributes: {"type": "adam", "learning_rate": 1e-3}.
-        Raises ProgramError where there are no backward ops yet, or an optimizer already.
+        `optimizer` is an optimizer such as `ol.optimizer.Adam(1e-3)`, or its attributes: {"type": "adam", "learning_rate": 1e-3}. Raises
+        ProgramError if there are no backward ops, or already an optimizer.
         """
         chosen = optimizer if isinstance(optimizer, Optimizer) else _optimizer(optimizer)
         if not self._pairs:
-            raise ProgramError("there are no gradients to update parameters with", location=here(), hint="net.add_backward_ops(cost)")
+            raise ProgramError("there are no gradients to update parameters with", location=here(), hint="call net.add_backward_ops(cost)")
         chosen.apply(self._pairs)
 
     def remove_backward_ops(self) -> None:
-        """Take away the backward and update ops, and the variables that only they use. The forward ops stay, with their indices."""
+        """Remove the backward and update ops, and the variables used only by them. The forward ops keep their indices."""
         block, program = self.block, self.program
         removed = [op for op in block.ops if op.role is not Role.FORWARD]
         block.ops = [op for op in block.ops if op.role is Role.FORWARD]
@@ -138,9 +136,9 @@ class Net:
 
     @staticmethod
     def trace_and_build(output: Var, scope: Scope) -> "Net":
-        """The net of what `output`, a variable of a main block, is computed from: its program pruned to it, a copy.
+        """Return a net that computes `output`, a variable of a main block: a pruned copy of its program.
 
-        `scope` is given first values of the parameters that it lacks, so the net runs in it once inputs are set there.
+        Missing parameters in `scope` are initialized, so the net can run there as soon as its inputs are set.
         """
         kept = prune(output.block.program, {output.name: output})
         init(kept, scope)
@@ -149,17 +147,17 @@ class Net:
     # Scopes
 
     def create_variables(self, scope: Scope) -> None:
-        """Make every variable of the block in `scope`, without a value; what persists, where neither it nor a parent has it."""
+        """Create every variable of the block in `scope`, without a value; persistable ones only if neither it nor a parent has them."""
         for var in self.block.ordered_vars():
             if not var.persistable or scope.find_var(var.name) is None:
                 scope.var(var.name)
 
     def init_variables(self, scope: Scope) -> None:
-        """Give `scope` first values of the parameters and the state that it lacks: `ol.init`."""
+        """Initialize the missing parameters and state in `scope`: `ol.init`."""
         init(self.program, scope)
 
     def infer_shape(self, scope: Scope | None = None) -> dict[str, TensorType]:
-        """The types of all variables on what `scope` holds now: `ol.infer_shape`. It changes nothing."""
+        """Infer the types of all variables from the values in `scope`, without changing it: `ol.infer_shape`."""
         return infer_block_shape(self.block, current_scope() if scope is None else scope)
 
     def run(
@@ -171,24 +169,24 @@ class Net:
         *,
         keep_scopes: bool = False,
     ) -> None:
-        """Run the ops [begin, end), by default all of them, in `scope`; leave their values there.
+        """Run the ops [begin, end), by default all of them, in `scope`; their values are stored there.
 
-        Without a scope it is that of `context`, else the current one. The scopes of loops and branches are dropped as `ol.run_block` drops
-        them, unless `keep_scopes` is True. Raises what `ol.run_block` raises.
+        `scope` defaults to that of `context`, else the current one. The scopes of loops and branches are dropped as in `ol.run_block`,
+        unless `keep_scopes` is True. Raises the errors of `ol.run_block`.
         """
         chosen = scope if scope is not None else context.scope if context is not None else current_scope()
         run_block(self.block, chosen, context, begin, end, keep_scopes=keep_scopes)
 
 
 def require_vars_of(program: Program, values: Iterable[object]) -> None:
-    """Raise ProgramError where a variable among `values`, or in a list of them, is one of another program."""
+    """Raise ProgramError if a variable among `values`, or in a list of them, belongs to another program."""
     for value in values:
         for var in value if isinstance(value, list | tuple) else [value]:
             if isinstance(var, Var) and var.block.program is not program:
                 raise ProgramError(
-                    f'"{var.name}" is a variable of another program than the net',
+                    f'"{var.name}" belongs to another program than the net',
                     location=here(),
-                    given=[var.describe(), f"it is of {var.block.program!r}, the net of {program!r}"],
+                    given=[var.describe(), f"it belongs to {var.block.program!r}, the net to {program!r}"],
                     hint="build a model inside one `with net.program:`",
                 )
 
@@ -205,23 +203,23 @@ def _program_of(source: object) -> Program:
     elif isinstance(source, wire.ProgramDesc | wire.BlockDesc):
         program = read_description(source)
     else:
-        raise ArgumentError(f"a net is made of a program or of a description of one, not of {describe_value(source)}", location=here())
+        raise ArgumentError(f"a net needs a program or a description of one, not {describe_value(source)}", location=here())
     typecheck(program, standard)
     return program
 
 
 def _optimizer(attributes: object) -> Optimizer:
-    """The optimizer that {"type": "adam", "learning_rate": 1e-3} describes. Raises ArgumentError."""
+    """Return the optimizer that {"type": "adam", "learning_rate": 1e-3} describes. Raises ArgumentError."""
     if not isinstance(attributes, Mapping):
-        raise ArgumentError(f"an optimizer, or its attributes, is needed, not {describe_value(attributes)}", location=here())
+        raise ArgumentError(f"expected an optimizer or its attributes, not {describe_value(attributes)}", location=here())
     known = {name.lower(): getattr(oarlock.optimizer, name) for name in oarlock.optimizer.__all__}
     known = {name: item for name, item in known.items() if isinstance(item, type) and issubclass(item, Optimizer) and item is not Optimizer}
     kind = str(attributes.get("type", "")).lower()
     if kind not in known:
         raise ArgumentError(
-            f"no optimizer is called {attributes.get('type')!r}",
+            f"there is no optimizer {attributes.get('type')!r}",
             location=here(),
-            contract=f'"type" is one of {", ".join(sorted(known))}',
+            contract=f'"type" must be one of {", ".join(sorted(known))}',
             hint=did_you_mean(kind, known),
         )
     return known[kind](**{str(name): value for name, value in attributes.items() if name != "type"})
