@@ -21,25 +21,20 @@ def datasets() -> Iterator[str]:
         "|---|---|---|---|",
     )
     for group in GROUPS.values():
-        for module in group:
-            about, title = module.DESCRIPTION, title_of(module.__name__)
+        for data_set in group:
+            about, title = data_set.DESCRIPTION, data_set.name
             columns = ", ".join(f"`{name}` {kind}" for name, kind in about.columns.items())
             rows = f"{about.rows['all']:,}" if about.rows else "depends on the Python version"
             yield f"| [{title}](#{slug('ol.datasets.' + title)}) | {rows} | {escaped(columns)} | {about.licence} |"
     for where, group in GROUPS.items():
         yield from ("", f"## {where[0].upper()}{where[1:]}", "")
-        for module in group:
-            about, title = module.DESCRIPTION, title_of(module.__name__)
-            yield from ("", f"### ol.datasets.{title}", "", prose(inspect.getdoc(module)), "")
+        for data_set in group:
+            about, title = data_set.DESCRIPTION, data_set.name
+            yield from ("", f"### ol.datasets.{title}", "", prose(inspect.getdoc(data_set)), "")
             parts = ", ".join(f"`{title}:{part}` {count:,}" for part, count in about.rows.items())
             facts = {"Rows": parts, "Features": ", ".join(about.features), "Classes": ", ".join(about.classes)}
             facts |= {"Source": about.source, "Licence": about.licence}
             yield from (f"- {fact}: {escaped(text)}" for fact, text in facts.items() if text)
-            for name in module.__all__:
-                value = getattr(module, name)
-                if inspect.isfunction(value):
-                    yield from ("", *python(header(value, name)), prose(inspect.getdoc(value)))
-
-
-def title_of(module: str) -> str:
-    return module.rpartition(".")[2]
+            for name in ("load", "split", "train", "test", "docstrings"):
+                if method := getattr(data_set, name, None):
+                    yield from ("", *python(header(method, name)), prose(inspect.getdoc(method)))

@@ -18,6 +18,7 @@ from reference_pages.source import fields, header
 
 import oarlock
 from oarlock import errors
+from oarlock.datasets.data_set import DataSet
 from oarlock.registry.declaration import Operator
 
 OPTIMIZERS = ("oarlock.optimizer", "oarlock.optimizer.schedule")
@@ -157,9 +158,8 @@ def add_module(groups: dict[str, dict[str, object]], module: ModuleType, path: s
 
 def add_name(groups: dict[str, dict[str, object]], group: dict[str, object], path: str, value: object) -> None:
     if isinstance(value, ModuleType):
-        if not value.__name__.startswith("oarlock.datasets."):  # the page of data sets describes each of them
-            add_module(groups, value, path)
-    else:
+        add_module(groups, value, path)
+    elif not isinstance(value, DataSet):  # the page of data sets describes each of them
         group[path] = value
 
 

@@ -20,7 +20,7 @@ import oarlock as ol
 from oarlock.datasets import cifar10, fashion_mnist, mnist, shakespeare
 from oarlock.datasets.by_name import GROUPS
 
-FETCHED = {module.__name__.rpartition(".")[2]: module for module in GROUPS["downloaded once"]}
+FETCHED = {data_set.name: data_set for data_set in GROUPS["downloaded once"]}
 COUNTS = {"train": 6, "t10k": 2}
 
 
@@ -214,7 +214,8 @@ def test_a_file_of_ones_own_that_is_another_is_refused_and_left_alone(spoil, dig
     path.write_bytes(spoil(path.read_bytes()))
     before = path.read_bytes()
     assert refusal(mnist.split, path=tmp_path) == (
-        f'"{path}" is not the file of MNIST: its SHA-256 differs\n  Try: fetch it again, or from elsewhere    (oarlock explain DataError)'
+        f'"{path}" is not the file of MNIST: its SHA-256 differs\n'
+        "  Try: download it again, or from another source    (oarlock explain DataError)"
     )
     assert path.read_bytes() == before
     assert not server.asked
@@ -317,7 +318,7 @@ def members(without=()):
 @pytest.fixture
 def archive(monkeypatch, tmp_path):
     """A function that lets the data set be an archive of a few rows, and gives its path."""
-    monkeypatch.setattr(cifar10, "_ROWS", ROWS)
+    monkeypatch.setattr(cifar10, "_rows", ROWS)
     monkeypatch.chdir(tmp_path)
 
     def put(data):
@@ -371,11 +372,11 @@ def test_an_archive_that_is_another_inside_is_refused(what, archive):
     first, hint = refusal(cifar10.load, path).splitlines()
     assert first.startswith(f"cifar-10-binary.tar.gz is not the archive of CIFAR-10: {why}")
     assert first.endswith(why) if why else not first.endswith(": ")
-    assert hint == "  Try: fetch it again, or from elsewhere    (oarlock explain DataError)"
+    assert hint == "  Try: download it again, or from another source    (oarlock explain DataError)"
 
 
 def test_nothing_that_reads_data_sets_can_unpickle():
-    folder = Path(cifar10.__file__).parent
+    folder = Path(ol.datasets.__file__).parent
     imported = set()
     for path in folder.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

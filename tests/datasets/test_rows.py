@@ -8,9 +8,8 @@ import pytest
 import oarlock as ol
 from oarlock.datasets.by_name import GROUPS
 
-HERE = [module for title, group in GROUPS.items() if title != "downloaded once" for module in group]
-NAMES = [module.__name__.rpartition(".")[2] for module in HERE]
-TASKS = [module.__name__.rpartition(".")[2] for module in GROUPS["generated from a seed"]]
+NAMES = [data_set.name for title, group in GROUPS.items() if title != "downloaded once" for data_set in group]
+TASKS = [data_set.name for data_set in GROUPS["generated from a seed"]]
 PARTS = ("train", "test", "all")
 
 
@@ -38,15 +37,15 @@ def test_a_data_set_is_what_its_description_says(name):
 
 def test_every_data_set_is_described_and_public():
     described = ol.datasets.descriptions()
-    assert list(described) == [module.__name__.rpartition(".")[2] for group in GROUPS.values() for module in group]
+    assert list(described) == [data_set.name for group in GROUPS.values() for data_set in group]
     assert set(described) <= set(ol.datasets.__all__)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("sample_images", "standard_library")])
 def test_the_parts_follow_from_the_seed_and_have_every_row_once(name):
-    module = getattr(ol.datasets, name)
-    parts, again, others = module.split(seed=3), module.split(seed=3), module.split(seed=4)
-    whole = module.load(seed=3) if name in TASKS else module.load()
+    data_set = getattr(ol.datasets, name)
+    parts, again, others = data_set.split(seed=3), data_set.split(seed=3), data_set.split(seed=4)
+    whole = data_set.load(seed=3) if name in TASKS else data_set.load()
     for column in whole:
         assert all((one[column] == other[column]).all() for one, other in zip(parts, again, strict=True))
     first = next(iter(whole))
@@ -73,7 +72,7 @@ def test_the_photographs_are_in_color_and_have_no_parts():
     with pytest.raises(ol.DataError) as raised:
         ol.datasets.load("sample_images:train")
     assert str(raised.value) == (
-        "sample_images has no parts to train and to test on\n  Try: sample_images:all    (oarlock explain DataError)"
+        "sample_images is not divided into training and test rows\n  Try: use sample_images:all    (oarlock explain DataError)"
     )
 
 
@@ -167,7 +166,7 @@ def test_a_vocabulary_writes_what_it_has_read():
     assert (ids.dtype, ids.tolist()) == ("int64", [2, 3, 1, 0])
     assert vocabulary.decode(ids) == "é az"
     assert vocabulary.encode("").tolist() == []
-    with pytest.raises(ol.ArgumentError, match="'b' is none of the 4 characters of the vocabulary"):
+    with pytest.raises(ol.ArgumentError, match="'b' is not one of the 4 characters of the vocabulary"):
         vocabulary.encode("ab")
     with pytest.raises(ol.ArgumentError, match="a vocabulary of 4 characters has the numbers 0 to 3"):
         vocabulary.decode(numpy.array([1, -1]))
@@ -205,7 +204,7 @@ def test_a_name_that_is_nearly_one_is_corrected():
     with pytest.raises(ol.DataError) as raised:
         ol.datasets.load("iris:tset")
     assert raised.value.contract.startswith("one of digits, iris, wine, ")
-    assert raised.value.hint == "oarlock datasets lists them"
+    assert raised.value.hint == "list them: oarlock datasets"
 
 
 def test_numbers_are_in_their_own_units():

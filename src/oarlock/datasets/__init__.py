@@ -5,28 +5,13 @@ A data set has `load()`, which returns all rows, and usually `split(seed)`, whic
 reading any.
 """
 
-from oarlock.datasets import (
-    addition,
-    breast_cancer,
-    cifar10,
-    copying,
-    diabetes,
-    digits,
-    fashion_mnist,
-    iris,
-    mnist,
-    moons,
-    sample_images,
-    shakespeare,
-    sorting,
-    spirals,
-    standard_library,
-    waves,
-    wine,
-)
 from oarlock.datasets.by_name import descriptions, load
-from oarlock.datasets.description import Description
-from oarlock.datasets.text import Vocabulary
+from oarlock.datasets.cifar10 import cifar10
+from oarlock.datasets.data_set import Description
+from oarlock.datasets.generated import addition, copying, moons, sorting, spirals, waves
+from oarlock.datasets.mnist import fashion_mnist, mnist
+from oarlock.datasets.scikit_learn import breast_cancer, diabetes, digits, iris, sample_images, wine
+from oarlock.datasets.text import Vocabulary, shakespeare, standard_library
 from oarlock.registry.checked_call import publish
 
 __all__ = [

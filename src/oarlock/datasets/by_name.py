@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 
 import numpy
 
@@ -12,47 +12,32 @@ from oarlock.data.recognition import FILES, open_data, read
 from oarlock.data.selection import in_known_order, parse_columns
 from oarlock.data.source import Source
 from oarlock.data.table import Table
-from oarlock.datasets import (
-    addition,
-    breast_cancer,
-    cifar10,
-    copying,
-    diabetes,
-    digits,
-    fashion_mnist,
-    iris,
-    mnist,
-    moons,
-    sample_images,
-    shakespeare,
-    sorting,
-    spirals,
-    standard_library,
-    waves,
-    wine,
-)
-from oarlock.datasets.description import Description
+from oarlock.datasets.cifar10 import cifar10
+from oarlock.datasets.data_set import DataSet, Description, GeneratedDataSet
+from oarlock.datasets.generated import addition, copying, moons, sorting, spirals, waves
+from oarlock.datasets.mnist import fashion_mnist, mnist
+from oarlock.datasets.scikit_learn import breast_cancer, diabetes, digits, iris, sample_images, wine
+from oarlock.datasets.text import shakespeare, standard_library
 from oarlock.errors import DataError
 from oarlock.suggestions import did_you_mean
 
 __all__ = ["GROUPS", "descriptions", "load", "open_source"]
 
-_GENERATED = (copying, addition, sorting, moons, spirals, waves)
-GROUPS: dict[str, tuple[ModuleType, ...]] = {
+GROUPS: dict[str, tuple[DataSet, ...]] = {
     "installed with scikit-learn": (digits, iris, wine, breast_cancer, diabetes, sample_images),
     "installed with Python": (standard_library,),
     "downloaded once": (mnist, fashion_mnist, cifar10, shakespeare),
-    "generated from a seed": _GENERATED,
+    "generated from a seed": (copying, addition, sorting, moons, spirals, waves),
 }
 """The data sets by origin."""
 
-_SETS = {module.__name__.rpartition(".")[2]: module for group in GROUPS.values() for module in group}
+_SETS = {data_set.name: data_set for group in GROUPS.values() for data_set in group}
 _PARTS = ("train", "test", "all")
 
 
 def descriptions() -> dict[str, Description]:
     """Return the description of each data set by name: contents, source and licence."""
-    return {name: module.DESCRIPTION for name, module in _SETS.items()}
+    return {name: data_set.DESCRIPTION for name, data_set in _SETS.items()}
 
 
 def load(name: str, *, seed: int = 0, columns: Sequence[str] = ()) -> dict[str, numpy.ndarray]:
@@ -91,19 +76,20 @@ def _find(name: str, seed: int) -> object:
         source = open_data(stem)
         assert isinstance(source.rows, Table)
         return replace(source, rows=part_of(source.rows, part, seed))
-    module = _SETS.get(stem)
-    if module is None or part not in ("", *_PARTS):
+    data_set = _SETS.get(stem)
+    if data_set is None or part not in ("", *_PARTS):
         raise DataError(
             f'there is no data set "{name}"',
             contract=f"one of {', '.join(_SETS)}, optionally with :train, :test or :all; a folder of images; or a file that ends with "
             f"{', '.join(FILES)}, optionally with :train or :test",
-            hint=(did_you_mean(stem, _SETS) if module is None else None) or "list them: oarlock datasets",
+            hint=(did_you_mean(stem, _SETS) if data_set is None else None) or "list them: oarlock datasets",
         )
     if part in ("", "all"):
-        return module.load(seed=seed) if module in _GENERATED else module.load()
-    if not hasattr(module, "split"):
+        return data_set.load(seed=seed) if isinstance(data_set, GeneratedDataSet) else data_set.load()
+    split = getattr(data_set, "split", None)
+    if split is None:
         raise DataError(f"{stem} is not divided into training and test rows", hint=f"use {stem}:all")
-    if hasattr(module, part):  # without reading the other part
-        return getattr(module, part)()
-    train, test = module.split(seed=seed)
+    if hasattr(data_set, part):  # without reading the other part
+        return getattr(data_set, part)()
+    train, test = split(seed=seed)
     return train if part == "train" else test
