@@ -456,10 +456,9 @@ def test_infer_refuses_what_it_cannot_do(folder, model, tmp_path, refuses):
     assert refuses("infer", model, "--data", "digits:tset") == (
         'DataError: there is no data set "digits:tset"\n'
         "  one of digits, iris, wine, breast_cancer, diabetes, sample_images, standard_library, mnist, fashion_mnist, cifar10, "
-        "shakespeare, copying, addition, sorting, moons, spirals, waves, with :train, :test or :all behind it; a folder of "
-        "images; a file that ends with .csv, .tsv, .npz, .npy, .parquet, .arrow, .feather, and they too may have "
-        ":train or :test behind them\n"
-        "  Try: oarlock datasets lists them    (oarlock explain DataError)"
+        "shakespeare, copying, addition, sorting, moons, spirals, waves, optionally with :train, :test or :all; a folder of "
+        "images; or a file that ends with .csv, .tsv, .npz, .npy, .parquet, .arrow, .feather, optionally with :train or :test\n"
+        "  Try: list them: oarlock datasets    (oarlock explain DataError)"
     )
     assert refuses("infer", model, "--data", "none.npz") == 'DataError: there is no file "none.npz"'
     assert refuses("infer", model, "--data", "digits:test", "--output", tmp_path / "none" / "x.npy") == (

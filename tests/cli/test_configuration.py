@@ -207,7 +207,7 @@ def test_an_error_of_a_script_has_the_lines_of_the_script_alone(place):
         (["--set", "train.epochs=many"], "\"train.epochs\" must be a whole number or none, not 'many'\n"),
         (["--set", "hidden=wide"], "\"hidden\" must be a whole number, such as 4, not 'wide'\n"),
         (["--optimizer", "adamm"], 'there is no optimizer "adamm"\n'),
-        (["--optimizer", "adam(__import__('os'))"], "an optimizer is written as adam, or as AdamW(1e-3, weight_decay=0.1), with plain"),
+        (["--optimizer", "adam(__import__('os'))"], "write an optimizer as adam or AdamW(1e-3, weight_decay=0.1), with plain"),
         (["--columns", "other=hight"], 'the data set has no column "hight"'),
         (["--epoch", "3"], "unknown argument '--epoch'\n  Try: did you mean --epochs?"),
         (["--batch-size", "0"], "batch_size is a whole number from 1, not 0"),

@@ -26,7 +26,7 @@ def test_a_variable_is_made_in_the_scope_and_named_when_nobody_does(scope):
     assert ([var.parameter for var in (x, first, w, b)], w.trainable) == ([False, False, True, True], True)
     ol.init(x.block.program, scope)
     assert (scope[w.name].shape, scope["b"].tolist()) == ((3, 2), [0, 0])
-    with pytest.raises(ol.ArgumentError, match="^a label is \"parameter\" or nothing, not 'weight'"):
+    with pytest.raises(ol.ArgumentError, match="^label must be \"parameter\" or None, not 'weight'"):
         ol.cpp.variable(scope, label="weight", shape=[2])
     with pytest.raises(ol.ArgumentError, match="^a parameter needs a shape of numbers"):
         ol.cpp.variable(scope, label="parameter")

@@ -140,7 +140,7 @@ def test_two_layers_of_one_name_would_have_one_mean():
         before = program.to_bytes()
         with pytest.raises(ol.ProgramError) as raised:
             ol.layer.batch_norm(x, name="norm")
-    assert raised.value.message == 'batch_norm: "norm.mean" is declared already, and running statistics follow one layer'
+    assert raised.value.message == 'batch_norm: "norm.mean" is already declared, and running statistics belong to one layer'
     assert program.to_bytes() == before
 
 
@@ -239,6 +239,6 @@ def test_no_rows_change_no_statistics_of_instances():
 
 
 def test_statistics_of_instances_are_refused_where_they_cannot_be_kept():
-    with ol.Program(), pytest.raises(ol.ProgramError, match='instance_norm: "norm.mean" is declared already'):
+    with ol.Program(), pytest.raises(ol.ProgramError, match='instance_norm: "norm.mean" is already declared'):
         x = ol.layer.data("x", shape=[3, 4])
         ol.layer.instance_norm(ol.layer.instance_norm(x, running=True, name="norm"), running=True, name="norm")

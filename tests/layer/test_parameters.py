@@ -83,7 +83,7 @@ def test_the_size_is_given_once():
         for sizes in ({}, {"size": 5, "output_size": 5}):
             with pytest.raises(ol.ArgumentError) as raised:
                 ol.layer.fc(x, **sizes)
-            assert raised.value.message == "fc: it takes one size"
+            assert raised.value.message == "fc: it takes exactly one size"
 
 
 # embedding

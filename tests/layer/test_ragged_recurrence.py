@@ -401,7 +401,7 @@ def test_a_step_that_mixes_the_rows_that_go_on_with_all_of_them_is_refused_and_t
         rnn,
         ol.ShapeError,
         "rnn: main/rnn_0.body, op 0 (linear): dimension k is n in x but rnn_0.rows in w",
-        "a step sees, of what has a row for each of the n sequences in front, the rows that still have a step",
+        "a step sees only the rows that still have a step of variables with a row for each of the n sequences",
     )
     assert error.location.text == "rnn.output(ol.op.linear(ys, word))"
     assert words.block.program.to_bytes() == before

@@ -47,7 +47,7 @@ def test_data_is_fed_and_fc_takes_the_size_of_its_output():
     assert y.shape == ("n", 100)
     assert [(var.shape, var.parameter, var.trainable) for var in program.parameters()] == [((3, 100), True, True), ((100,), True, True)]
     for sizes in ({}, {"size": 3, "output_size": 3}):
-        with pytest.raises(ol.ArgumentError, match="^fc: it takes one size"):
+        with pytest.raises(ol.ArgumentError, match="^fc: it takes exactly one size"):
             ol.layer.fc(x, **sizes)
     assert len(program.parameters()) == 2
 

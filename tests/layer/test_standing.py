@@ -276,7 +276,7 @@ def test_what_was_read_whole_before_its_loop_was_known_is_refused():
             ol.cond(ol.op.reduce_sum(states) > 0.0, lambda: ol.op.reduce_sum(states), lambda: ol.op.reduce_sum(words))
             rnn.step_input(words)
     assert caught.value.message == ('rnn.step_input: "states" was read whole in this step before the loop was known to step through words')
-    assert caught.value.hint == "call rnn.step_input(words) first; rnn.whole(states) is all of it"
+    assert caught.value.hint == "call rnn.step_input(words) first, and rnn.whole(states) for all of it"
     assert len(program.blocks) == 1
 
 

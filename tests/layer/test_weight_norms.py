@@ -79,7 +79,7 @@ def test_a_vector_follows_one_weight_of_the_main_block():
     with ol.Program() as program:
         w = ol.layer.create_parameter((2, 2), name="w")
         ol.layer.spectral_norm(w, name="norm")
-        with pytest.raises(ol.ProgramError, match=r'spectral_norm: "norm.u" is declared already, and it follows one weight'):
+        with pytest.raises(ol.ProgramError, match=r'spectral_norm: "norm.u" is already declared, and it belongs to one weight'):
             ol.layer.spectral_norm(w, name="norm")
         with pytest.raises(ol.ShapeError, match='spectral_norm: "b" is not a matrix'):
             ol.layer.spectral_norm(ol.layer.create_parameter((2,), name="b"))

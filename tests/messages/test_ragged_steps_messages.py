@@ -42,7 +42,7 @@ def test_rows_of_a_step_are_not_grouped_as_all_rows_are(line: str, operator: str
     number, text = code or (8, f"    {line}")
     assert last_words(MODEL.format(line=line), tmp_path) == textwrap.dedent(
         f"""
-        oarlock.ShapeError: rnn: {operator} reads "docs.splits.0", {GROUPS}, where a step has those that still have a step
+        oarlock.ShapeError: rnn: {operator} reads "docs.splits.0", {GROUPS}, but a step only has the rows that still have a step
           model.py:{number}  {text}
           a step orders rows by length, longest first, without those that have ended; they are not grouped
               "docs.splits.0"   int64[n+1]   fed; declared at model.py:3

@@ -205,7 +205,7 @@ def test_a_name_that_is_taken_is_refused():
         x = ol.layer.data("x", [])
         ol.metric.mean(x, name="m")
         before = program.to_text()
-        with pytest.raises(ol.ProgramError, match=r'metric.mean: "m.sum" is declared already'):
+        with pytest.raises(ol.ProgramError, match=r'metric.mean: "m.sum" is already declared'):
             ol.metric.mean(x, name="m")
     assert program.to_text() == before
 
@@ -214,11 +214,11 @@ def test_a_name_that_is_taken_is_refused():
     ("write", "error", "message"),
     [
         (lambda x, y, label: ol.metric.mean_squared_error(x, y), ol.ShapeError, "predict and target have different shapes"),
-        (lambda x, y, label: ol.metric.accuracy(x, label), ol.ShapeError, "there is not one label for each thing that is told"),
+        (lambda x, y, label: ol.metric.accuracy(x, label), ol.ShapeError, "labels and predictions do not match"),
         (
             lambda x, y, label: ol.metric.precision(y, label, average="mean"),
             ol.ArgumentError,
-            'average is "macro", "micro", "weighted" or None',
+            'average must be "macro", "micro", "weighted" or None',
         ),
         (
             lambda x, y, label: ol.metric.top_k_accuracy(y, label, 0),
@@ -229,7 +229,7 @@ def test_a_name_that_is_taken_is_refused():
         (lambda x, y, label: ol.metric.edit_distance(label, label), ol.ArgumentError, "metric.edit_distance: hypothesis is not ragged"),
         (lambda x, y, label: ol.metric.mean(3.0), ol.ArgumentError, "metric.mean: x must be a variable of a program, not 3.0"),
         (lambda x, y, label: ol.metric.reset(x, ol.Scope()), ol.ArgumentError, '"x" is not a metric, so it cannot be reset'),
-        (lambda x, y, label: ol.metric.reset([], ol.Scope()), ol.ArgumentError, "reset takes a program, or values of metrics"),
+        (lambda x, y, label: ol.metric.reset([], ol.Scope()), ol.ArgumentError, "reset: expected a program or values of metrics"),
     ],
 )
 def test_what_fits_no_metric_is_refused_and_the_program_stays(write, error, message):

@@ -274,7 +274,7 @@ def test_what_it_cannot_update_is_refused_and_the_program_is_as_it_was():
     with program, pytest.raises(ol.ProgramError, match="LBFGS: there is no cost to evaluate"):
         ours.LBFGS().apply([(var, var) for var in program.parameters()])
     program.main.var("first.w").update_settings = ours.UpdateSettings(rate_factor=0.5)
-    with pytest.raises(ol.ProgramError, match='LBFGS: "first.w" has settings of its own'):
+    with pytest.raises(ol.ProgramError, match='LBFGS: "first.w" has its own update settings'):
         ours.LBFGS().minimize(cost)
     program.main.var("first.w").update_settings = ours.UpdateSettings()
     with program:

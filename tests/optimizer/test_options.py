@@ -209,7 +209,7 @@ def test_a_uniform_average_is_the_mean_of_what_it_takes(start, every):
 def test_what_predicts_by_averages_is_saved_with_them_while_training_goes_on(tmp_path):
     program, cost = regression(ours.SGD(0.3, average=ours.ExponentialAverage(0.9)))
     scope, _ = follow_by_us(program, steps=4)
-    with pytest.raises(ol.ScopeError, match="keeps no averages"):
+    with pytest.raises(ol.ScopeError, match="has no averages"):
         ours.averages(regression(ours.SGD(0.3))[0], scope)
     by_averages = ours.averages(program, scope)
     held = {name: by_averages[name].clone() for name in by_averages}

@@ -318,7 +318,7 @@ def test_backward_ops_are_appended_once_and_may_be_taken_away():
     forward = net.desc
     pairs = net.add_backward_ops(cost.name)
     assert [parameter.name for parameter, _ in pairs] == ["fc.w", "fc.b"]
-    with pytest.raises(ol.ProgramError, match="^this net has its backward ops already"):
+    with pytest.raises(ol.ProgramError, match="^this net already has backward ops"):
         net.add_backward_ops(cost)
     net.add_optimizer_ops(ol.optimizer.Momentum())
     scope = filled(net)

@@ -143,14 +143,14 @@ def test_a_memory_is_no_variable_and_its_value_is_read_by_its_own_loop():
             for read in (lambda: ol.op.tanh(h), lambda: rnn.output(h), lambda: rnn.update_memory(h, h), lambda: step + h):
                 with pytest.raises(ol.ArgumentError) as raised:
                     read()
-                assert raised.value.hint.startswith("rnn.previous_memory(memory) is its value before the step")
+                assert raised.value.hint.startswith("use rnn.previous_memory(memory) for its value before the step")
             rnn.update_memory(h, step)
             rnn.output(rnn.previous_memory(h))
         rnn()
         with other.step():
             other.step_input(x)
             for read in (other.previous_memory, lambda memory: other.update_memory(memory, step)):
-                with pytest.raises(ol.ProgramError, match="that is not a memory of this rnn"):
+                with pytest.raises(ol.ProgramError, match="this is not a memory of this rnn"):
                     read(h)
 
 
@@ -874,7 +874,7 @@ def test_a_loop_is_closed_once_and_after_its_step(sequence):
     refused(rnn, ol.ProgramError, message)
 
 
-CONTRACT = "  a step reads a sequence: what leads with the size t, as ol.sequence does, or is cut by row splits, or is named"
+CONTRACT = "  a step reads a sequence: a variable whose first size is t, as of ol.sequence, a ragged value, or a step input"
 
 
 @pytest.mark.usefixtures("sequence")
