@@ -156,7 +156,7 @@ def test_a_value_without_row_splits_is_refused_with_how_to_declare_one(function,
         f'{what} is not ragged: the sequences of "x" have no row splits\n'
         "  row splits partition the first dimension of a ragged value\n"
         '      "x"   float32[n]   fed; declared at model.py:1\n'
-        '  Try: ol.layer.data("words", [], dtype="int64", ragged=1) declares an input with row splits, words: int64[words.t]'
+        '  Try: declare a ragged input: ol.layer.data("words", [], dtype="int64", ragged=1) is int64[words.t] with row splits'
         "    (oarlock explain ArgumentError)"
     )
 

@@ -473,7 +473,7 @@ def test_a_parameter_of_two_optimizers(require):
         oarlock.ProgramError: "fc_0.w" is already updated by an optimizer
           model.py:5      ol.optimizer.Adam().minimize(cost)
               "fc_0.w"   float32[3, 1]   parameter; created at model.py:3
-          Try: minimize(cost, parameters=[...]) divides parameters between optimizers    (oarlock explain ProgramError)
+          Try: divide the parameters between optimizers: minimize(cost, parameters=[...])    (oarlock explain ProgramError)
         """,
     )
 

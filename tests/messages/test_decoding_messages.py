@@ -91,7 +91,7 @@ def test_a_step_that_forgets_its_state(require):
     require(
         "search(lambda token, state: ol.op.gather(table, token), start)",
         f"""
-        oarlock.ArgumentError: beam_search: step returns 1 value, but must return log-probabilities and 1 state are asked for
+        oarlock.ArgumentError: beam_search: step returns 1 value, but must return log-probabilities and 1 state
           {CALL}
           Try: return ol.layer.log_softmax(logits), state    (oarlock explain ArgumentError)
         """,

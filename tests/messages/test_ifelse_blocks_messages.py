@@ -162,7 +162,7 @@ def test_a_condition_that_is_one_bool(require):
         oarlock.ShapeError: ifelse: the condition must be one bool per row, bool[n] or bool[n, 1], not bool[]
           model.py:10      ie(b)
               "b"   bool[]   fed; declared at model.py:4
-          Try: ol.cond(condition, ...) is for one bool    (oarlock explain ShapeError)
+          Try: use ol.cond(condition, ...) for one bool    (oarlock explain ShapeError)
         """,
     )
 

@@ -101,7 +101,7 @@ def test_a_case_in_a_case(require):
         """
         oarlock.ProgramError: switch: its block switch_0.case_0 is open
           model.py:7      with switch.case(b):
-          Try: write its blocks side by side    (oarlock explain ProgramError)
+          Try: write its blocks one after another, not nested    (oarlock explain ProgramError)
         """,
     )
 
@@ -248,7 +248,7 @@ def test_a_condition_for_each_row(require):
         oarlock.ShapeError: switch: the condition must be one bool, bool[], not bool[n]
           model.py:4      ol.switch().case(c)
               "c"   bool[n]   fed; declared at model.py:3
-          Try: ol.ifelse() takes a condition for each row    (oarlock explain ShapeError)
+          Try: use ol.ifelse() for one condition per row    (oarlock explain ShapeError)
         """,
     )
 
@@ -270,7 +270,7 @@ def test_a_condition_for_each_row_that_a_function_writes(require):
         oarlock.ShapeError: switch: the condition must be one bool, bool[], not bool[n]
           model.py:9      switch.case(lambda: c)
               "c"   bool[n]   fed; declared at model.py:5
-          Try: ol.ifelse() takes a condition for each row    (oarlock explain ShapeError)
+          Try: use ol.ifelse() for one condition per row    (oarlock explain ShapeError)
         """,
     )
 
@@ -303,7 +303,7 @@ def test_blocks_that_are_no_functions(require):
         """
         oarlock.ArgumentError: cond: a block must be a function, not Var float32['n', 2]
           model.py:5      ol.cond(b, x, -x)
-          Try: lambda: x, or the name of a function that takes nothing    (oarlock explain ArgumentError)
+          Try: pass lambda: x, or a function without arguments    (oarlock explain ArgumentError)
         """,
     )
 
@@ -423,7 +423,7 @@ def test_a_function_that_wants_an_argument(require):
         """
         oarlock.ArgumentError: cond: a block must be a function without arguments, not one with (z)
           model.py:5      ol.cond(b, lambda z: x, lambda: x)
-          Try: lambda: x, or the name of a function that takes nothing    (oarlock explain ArgumentError)
+          Try: pass lambda: x, or a function without arguments    (oarlock explain ArgumentError)
         """,
     )
 
@@ -439,7 +439,7 @@ def test_a_condition_that_wants_an_argument(require):
         """
         oarlock.ArgumentError: case: a condition must be a function without arguments, not one with (z)
           model.py:4      ol.case([(lambda z: z < 0.0, lambda: -s)], lambda: s)
-          Try: lambda: x, or the name of a function that takes nothing    (oarlock explain ArgumentError)
+          Try: pass lambda: x, or a function without arguments    (oarlock explain ArgumentError)
         """,
     )
 

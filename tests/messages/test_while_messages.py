@@ -46,7 +46,7 @@ def test_a_loop_whose_condition_is_of_rows(require):
         oarlock.ShapeError: while_loop: the condition must be one bool, bool[], not bool[n]
           model.py:4      ol.while_loop(c)
               "c"   bool[n]   fed; declared at model.py:3
-          Try: ol.ifelse() takes a condition for each row    (oarlock explain ShapeError)
+          Try: use ol.ifelse() for one condition per row    (oarlock explain ShapeError)
         """,
     )
 
@@ -66,7 +66,7 @@ def test_a_condition_that_is_never_updated(require):
         """
         oarlock.ProgramError: while_loop: its condition is never updated, so it would never end
           model.py:8      loop()
-          Try: loop.update_condition(condition) in the body    (oarlock explain ProgramError)
+          Try: call loop.update_condition(condition) in the body    (oarlock explain ProgramError)
         """,
     )
 
@@ -86,7 +86,7 @@ def test_nothing_that_is_carried(require):
         """
         oarlock.ProgramError: while_loop: nothing is carried, so every iteration would be the same
           model.py:8      loop()
-          Try: loop.carry(var, value) in the body    (oarlock explain ProgramError)
+          Try: call loop.carry(var, value) in the body    (oarlock explain ProgramError)
         """,
     )
 

@@ -151,6 +151,6 @@ def test_eval_takes_names_of_the_program_that_is_being_written_or_is_given(progr
         ):
             with pytest.raises(ol.ArgumentError, match=f"^eval: expected a variable or its name, or a list of them, not {given}\n"):
                 ol.eval(wrong, {"x": X}, program=program)
-        with pytest.raises(ol.ArgumentError, match="program is a program, its main block, a BlockDesc or a ProgramDesc, not int 3"):
+        with pytest.raises(ol.ArgumentError, match="program must be a program, its main block, a BlockDesc or a ProgramDesc, not int 3"):
             ol.eval("z", {"x": X}, program=3)
         assert ol.eval(("z",), {"x": X}, program=program.main)[0].tolist() == (-X * X).tolist()

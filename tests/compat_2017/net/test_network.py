@@ -301,7 +301,7 @@ def test_an_optimizer_updates_each_parameter_once_even_a_shared_one():
 def test_an_optimizer_is_given_by_its_attributes():
     net, cost = regression()
     net.add_backward_ops(cost)
-    with pytest.raises(ol.ArgumentError, match=r"^no optimizer is called 'adm'(?s:.*)did you mean \"adam\""):
+    with pytest.raises(ol.ArgumentError, match=r"^there is no optimizer 'adm'(?s:.*)did you mean \"adam\""):
         net.add_optimizer_ops({"type": "adm"})
     with pytest.raises(ol.ArgumentError, match="^Adam: no argument speed\n"):
         net.add_optimizer_ops({"type": "adam", "speed": 1})

@@ -813,7 +813,7 @@ def test_a_memory_that_is_never_updated_is_refused_where_it_was_made_and_the_ste
     with pytest.raises(ol.ProgramError) as caught:
         rnn()
     location = memory.previous.location
-    hint = "  Try: rnn.update_memory(memory, value) in the step    (oarlock explain ProgramError)"
+    hint = "  Try: call rnn.update_memory(memory, value) in the step    (oarlock explain ProgramError)"
     assert str(caught.value) == f"rnn: a memory is never updated\n  {location}\n{hint}"
     assert location is not None
     assert location.text == "memory = rnn.memory(init=zeros)"
