@@ -3,7 +3,7 @@
 import torch
 
 from oarlock.errors import ShapeError
-from oarlock.op.places import take_places_dx
+from oarlock.op.pooling import take_places_dx
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Operator, Rejects
 from oarlock.tensor.images import adaptive_average_backward
