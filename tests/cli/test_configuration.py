@@ -375,7 +375,7 @@ def own_model(place: Path):
     """A model that uses an operator of my_operators.py, which this process does not know any more."""
     (place / "neighbour.py").write_text("FACTOR = 3\n")
     (place / "my_operators.py").write_text(textwrap.dedent(OPERATOR))
-    from oarlock.cli.imported_operators import import_operators
+    from oarlock.cli.options import import_operators
     from oarlock.registry import standard
 
     def forget() -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import oarlock as ol
-from oarlock.cli.predicted_rows import format_rows
+from oarlock.cli.prediction_text import format_rows
 from oarlock.io.container import write_container
 from oarlock.io.listings import PREDICTION
 from oarlock.report.prediction import find_compared

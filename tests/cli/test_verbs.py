@@ -86,13 +86,13 @@ def test_a_verb_by_itself_knows_the_operators_of_a_training_program(verb, tmp_pa
 # Descriptions
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.module)
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.function or verb.module)
 def test_the_help_that_is_read_from_a_file_is_the_docstring_of_its_function(verb: Verb):
     function = getattr(importlib.import_module(f"oarlock.cli.{verb.module}"), verb.function or verb.module)
     assert verb.help == inspect.getdoc(function)
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.module)
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.function or verb.module)
 def test_a_verb_with_untrusted_opens_a_program_and_its_places_are_parameters(verb: Verb):
     function = getattr(importlib.import_module(f"oarlock.cli.{verb.module}"), verb.function or verb.module)
     parameters = inspect.signature(function).parameters
@@ -108,7 +108,7 @@ import signal, sys
 
 class Interrupting:
     def find_spec(self, name, path=None, target=None):
-        if name == "oarlock.cli.explain":
+        if name == "oarlock.cli.reference":
             try:
                 signal.raise_signal(signal.SIGINT)
             except KeyboardInterrupt:

@@ -6,9 +6,7 @@ from typing import Annotated
 import numpy
 import typer
 
-from oarlock.cli.checkpoint_option import checkpoint_option, require_no_checkpoint
-from oarlock.cli.column_option import Columns
-from oarlock.cli.imported_operators import Imports
+from oarlock.cli.options import Columns, Imports, checkpoint_option, require_no_checkpoint
 from oarlock.cli.output_file import is_child
 from oarlock.cli.run_checkpoint import choose_checkpoint
 from oarlock.cli.untrusted_run import Untrusted

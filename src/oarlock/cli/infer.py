@@ -10,12 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from oarlock import inference
-from oarlock.cli.checkpoint_option import checkpoint_option, require_no_checkpoint
-from oarlock.cli.column_option import Columns
-from oarlock.cli.images import draw_predictions
-from oarlock.cli.imported_operators import Imports
+from oarlock.cli.options import Columns, Imports, checkpoint_option, require_no_checkpoint
 from oarlock.cli.output_file import is_child, write
-from oarlock.cli.predicted_rows import format_rows
+from oarlock.cli.prediction_text import draw_predictions, format_rows
 from oarlock.cli.untrusted_run import Untrusted
 from oarlock.data.csv_file import format_csv
 from oarlock.data.program_inputs import ProgramInputs

@@ -1,17 +1,17 @@
-"""`oarlock profile`: profile the steps of a script or a model."""
+"""`oarlock profile` profiles the steps of a script or a model; `oarlock train --profile` writes a trace."""
 
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from oarlock.cli.column_option import Columns
-from oarlock.cli.imported_operators import Imports
+from oarlock.cli.options import Columns, Imports, parse_sizes
 from oarlock.cli.output_file import is_child, write
 from oarlock.cli.script_run import run_script
-from oarlock.cli.trace_option import WARM_UP
 from oarlock.cli.train_call import require_folder_of
 from oarlock.cli.untrusted_run import Untrusted
 from oarlock.datasets.by_name import open_source
@@ -23,7 +23,36 @@ from oarlock.profiling.model_run import profile_model
 from oarlock.runtime.process import configure_process
 from oarlock.training.invocation import Invocation
 
-__all__ = ["profile"]
+__all__ = ["WARM_UP", "ProfilePath", "ProfileSteps", "profile", "traced"]
+
+WARM_UP = 5  # steps: the first compiles the plan
+
+ProfilePath = Annotated[
+    Path | None,
+    typer.Option("--profile", metavar="FILE", help="Profile some steps: print a summary, and write a JSON trace for ui.perfetto.dev."),
+]
+ProfileSteps = Annotated[int, typer.Option(min=1, help=f"Number of steps to trace, after a warm-up of {WARM_UP}.")]
+
+
+@contextmanager
+def traced(path: Path | None, steps: int) -> Iterator[None]:
+    """Write a trace of the steps run in this context to `path`, unless it is None, and print its summary, even after an error."""
+    if path is None:
+        yield
+        return
+    if is_child():
+        raise ArgumentError("--profile cannot write its file with --untrusted", hint="leave out --untrusted")
+    require_folder_of(path)
+    found = None
+    try:
+        with record(steps=steps, warm_up=WARM_UP) as found:
+            yield
+    finally:
+        if found is not None and found.steps:
+            found.save(path)
+            typer.echo(f"{found.summary()}\n\ntrace of {found.steps} steps in {path}, for ui.perfetto.dev or chrome://tracing")
+        elif found is not None:
+            typer.echo(f"no trace: all steps were part of the warm-up of {WARM_UP}")
 
 
 def profile(
@@ -65,8 +94,7 @@ def profile(
             raise ArgumentError(f"unknown argument {context.args[0]!r}", hint="oarlock profile --help")
         model = load_model(path, untrusted=untrusted)
         source = None if data is None else open_source(data, seed=model.program.seed, columns=columns)
-        sizes = dict(_size(text) for text in size or ())
-        found = profile_model(model, source, steps=steps, warm_up=warm_up, batch_size=batch_size, sizes=sizes)
+        found = profile_model(model, source, steps=steps, warm_up=warm_up, batch_size=batch_size, sizes=parse_sizes(size))
     if not found.steps:
         raise ArgumentError(f"no step was recorded: all steps were part of the warm-up of {warm_up}", hint="--warm-up 0")
     typer.echo(found.report(top))
@@ -86,10 +114,3 @@ def _of_script(
         with Invocation(sys.argv, {}, asked, "quiet") as invocation, record(steps=steps, warm_up=warm_up, ends=True) as found:
             run_script(path, arguments, invocation)
     return found
-
-
-def _size(text: str) -> tuple[str, int]:
-    name, equals, number = text.partition("=")
-    if not equals or not number.isdecimal():
-        raise typer.BadParameter(f"expected NAME=NUMBER, not {text!r:.60}", param_hint="--size")
-    return name, int(number)

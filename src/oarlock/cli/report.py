@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from oarlock.cli.imported_operators import Imports
+from oarlock.cli.options import Imports
 from oarlock.cli.output_file import is_child, write
 from oarlock.cli.untrusted_run import Untrusted
 from oarlock.errors import ArgumentError, MissingFileError

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from oarlock.cli.progress_options import Plain, Quiet, shown
+from oarlock.cli.options import Plain, Quiet, shown
 from oarlock.cli.script_run import run_script
 from oarlock.errors import ArgumentError, FormatError, MissingFileError, OarlockError
 from oarlock.io.files import read_file

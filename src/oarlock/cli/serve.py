@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from oarlock import inference
-from oarlock.cli.imported_operators import Imports, import_operators
+from oarlock.cli.options import Imports, import_operators
 from oarlock.errors import ArgumentError
 from oarlock.runtime.process import configure_process
 from oarlock.serving.limits import ServingLimits

@@ -7,12 +7,10 @@ from typing import Annotated
 
 import typer
 
-from oarlock.cli.column_option import Columns
-from oarlock.cli.imported_operators import Imports
+from oarlock.cli.options import Columns, Imports, Plain, Quiet, shown
 from oarlock.cli.output_file import destination, is_child
-from oarlock.cli.progress_options import Plain, Quiet, shown
+from oarlock.cli.profile import ProfilePath, ProfileSteps, traced
 from oarlock.cli.script_run import run_script
-from oarlock.cli.trace_option import ProfilePath, ProfileSteps, traced
 from oarlock.cli.train_call import refuse_arguments, require_folder_of, require_program_file, resumed, stopped, train_model
 from oarlock.cli.untrusted_run import Untrusted
 from oarlock.cli.workers import Workers, start_workers

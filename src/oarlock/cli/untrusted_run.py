@@ -16,7 +16,7 @@ import typer
 from oarlock import errors
 from oarlock.cli.answer import Answer, read_answer
 from oarlock.cli.confinement import ProcessLimits
-from oarlock.cli.imported_operators import import_operators
+from oarlock.cli.options import import_operators
 from oarlock.cli.output_file import is_child
 from oarlock.cli.process_group import ProcessGroup
 from oarlock.cli.verbs import VerbCommand
