@@ -125,7 +125,7 @@ def test_an_error_names_the_row_of_the_file_and_not_that_of_its_part(place, refu
     (place / "table.csv").write_text("\n".join(lines))
     part = next(name for name in ("train", "test") if 0.5 in ol.datasets.load(f"table.csv:{name}", seed=3)["kind"])
     said = refuses("train", "model.py", "--data", f"table.csv:{part}", "--columns", "x=width,height", "--columns", "kind=kind")
-    assert "row 97 holds [0.5]" in said
+    assert "row 97 has [0.5]" in said
 
 
 def test_each_run_has_a_folder_of_its_own_and_one_that_is_named_goes_on(place, prints):
@@ -276,7 +276,7 @@ def test_a_script_that_python_ran_goes_on_with_the_settings_that_it_had(place, p
     runpy.run_path("trains.py", run_name="__main__")
     assert Path("runs/own/config.toml").read_text() == "hidden = 4\n\n[train]\nepochs = 3\nlr = 0.1\n"
     Path("trains.py").write_text(text.replace('"hidden": 4', '"hidden": 6').replace('"short"', '"no more"'))
-    assert refuses("resume", "runs/own", "--epochs", 5).startswith("ArgumentError: --epochs is for a run that `oarlock train` began;")
+    assert refuses("resume", "runs/own", "--epochs", 5).startswith("ArgumentError: --epochs needs a run that `oarlock train` started;")
     assert prints("resume", "runs/own") == "trains.py short\n"
     assert json.loads(max(Path("runs/own/checkpoints").iterdir()).joinpath("manifest.json").read_text())["state"]["steps"] == 12
     assert "float32[2, 4]" in Path("runs/own/program.txt").read_text()
