@@ -1,6 +1,6 @@
-"""One sample of PyTorch's operator database as a program of ours: the same call, run by interpreter and plan, beside PyTorch.
+"""Run one sample of PyTorch's operator database as a program with the same call, by interpreter and plan, and compare it with PyTorch.
 
-The result is compared, then the gradients at random output gradients, then the gradients of these at random ones again.
+First the result is compared, then the gradients for random output gradients, then the second gradients.
 """
 
 import warnings
@@ -20,12 +20,12 @@ TOLERANCES = {torch.float64: (1e-7, 1e-7), torch.float32: (1.3e-6, 1e-5), torch.
 
 
 class Unmapped(Exception):  # noqa: N818  # a sample that is left out, not a fault
-    """The call has no counterpart in programs; its text says what keeps it out."""
+    """The call has no counterpart in programs; the text is the reason."""
 
 
 @dataclass
 class Outcome:
-    """How far a sample came: "" where it passed, else why not; None where there is nothing to compare."""
+    """The outcome of a sample: "" if it passed, else the reason; None if there is nothing to compare."""
 
     left: str | None = None
     forward: str | None = None
@@ -35,14 +35,14 @@ class Outcome:
 
 @dataclass
 class _Program:
-    """A program of one call, and what is fed to it."""
+    """A program of one call, and its feed."""
 
     program: ol.Program
     inputs: dict[int, ol.Var]
     feed: dict[str, torch.Tensor]
 
     def declare(self, tensor: torch.Tensor) -> ol.Var:
-        """The input that stands for a tensor."""
+        """Return the input for a tensor."""
         if id(tensor) not in self.inputs:
             if tensor.layout is not torch.strided or tensor.is_quantized or tensor.device.type != "cpu" or tensor.dtype is torch.complex32:
                 raise Unmapped(str(tensor.layout if tensor.layout is not torch.strided else tensor.dtype).removeprefix("torch."))
@@ -52,7 +52,7 @@ class _Program:
         return self.inputs[id(tensor)]
 
     def bind(self, value: Any) -> Any:
-        """The value with inputs in the place of tensors."""
+        """Return the value with inputs in place of tensors."""
         if isinstance(value, torch.Tensor):
             return self.declare(value)
         if isinstance(value, torch.Size):
@@ -65,7 +65,7 @@ class _Program:
 
 
 def _written(sample: Sample, ours: Callable[..., Any]) -> tuple[_Program, Any]:
-    """The program of a sample, and what the call gives. Raises Unmapped, and what the call raises."""
+    """Return the program of a sample and the result of the call. Raises Unmapped, and the errors of the call."""
     made = _Program(ol.Program(), {}, {})
     if sample.keywords.get("out") is not None:
         raise Unmapped("out=, a tensor to write into")
@@ -75,7 +75,7 @@ def _written(sample: Sample, ours: Callable[..., Any]) -> tuple[_Program, Any]:
 
 
 def judge_error(sample: Sample, ours: Callable[..., Any]) -> Outcome:
-    """Whether what PyTorch refuses is refused by an error of ours when the program is written."""
+    """Check that an error of PyTorch is an error of ours when the program is written."""
     outcome = Outcome()
     if not tensors_in((sample.arguments, sample.keywords)):
         return Outcome(left="no tensor is given")
@@ -95,7 +95,7 @@ def judge_error(sample: Sample, ours: Callable[..., Any]) -> Outcome:
 
 
 def _refused_by_values(made: _Program, targets: list[Any]) -> str:
-    """Why nothing was refused when the program was written: what is wrong may be the numbers that are fed."""
+    """Return the reason if the program was written without an error: the fed values may be at fault."""
     try:
         ol.Executor().eval(made.program, [each for each in targets if isinstance(each, ol.Var)], made.feed, scope=ol.Scope())
     except ol.OarlockError:
@@ -104,7 +104,7 @@ def _refused_by_values(made: _Program, targets: list[Any]) -> str:
 
 
 def judge(entry: Entry, sample: Sample, ours: Callable[..., Any], *, order: int = 2) -> Outcome:
-    """Compare one sample, up to gradients of this order."""
+    """Compare one sample, with gradients up to this order."""
     outcome = Outcome()
     try:
         made, given = _written(sample, ours)
@@ -138,7 +138,7 @@ def judge(entry: Entry, sample: Sample, ours: Callable[..., Any], *, order: int 
 def _differentiate(
     made: _Program, entry: Entry, sample: Sample, targets: list[Any], wanted: list[Any], outcome: Outcome, order: int
 ) -> None:
-    """Compare gradients, and theirs."""
+    """Compare the gradients, and their gradients."""
     inputs = [each for each in tensors_in((sample.arguments, sample.keywords)) if each.requires_grad]
     pairs = [
         (ours, theirs) for ours, theirs in zip(targets, wanted, strict=True) if isinstance(theirs, torch.Tensor) and theirs.requires_grad
@@ -146,7 +146,7 @@ def _differentiate(
     if not inputs or not pairs:
         return
     theirs = [pair[1] for pair in pairs]
-    told = [all(isinstance(size, int) for size in ours.shape) for ours, _ in pairs]  # of others, the run tells the sizes: ones
+    told = [all(isinstance(size, int) for size in ours.shape) for ours, _ in pairs]  # of others, sizes are known at run time: ones
     starts = [torch.randn_like(each) if known else torch.ones_like(each) for each, known in zip(theirs, told, strict=True)]
     starts = [each.requires_grad_(True) for each in starts]
     twice = order > 1 and entry.differentiable(2)
@@ -169,7 +169,7 @@ def _differentiate(
     directions = [torch.randn_like(each) for _, each in again]
     try:
         wanted = list(torch.autograd.grad([each for _, each in again], sources, directions, allow_unused=True))
-    except RuntimeError:  # which PyTorch has not implemented, whatever it says of the operator
+    except RuntimeError:  # which PyTorch has not implemented, although it declares it
         return
     kept = [(ours, direction) for (ours, _), direction in zip(again, directions, strict=True) if ours is not None]
     with made.program:
@@ -189,7 +189,7 @@ def _zeros(found: Any, sources: list[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def _compare(made: _Program, targets: list[Any], wanted: list[Any], factor: float) -> str:
-    """Why what interpreter and plan give is not what is wanted; "" where it is. None stands for zeros."""
+    """Return why the results of interpreter and plan differ from the expected ones, or "". None is a tensor of zeros."""
     if len(targets) != len(wanted):
         return f"{len(targets)} results where PyTorch has {len(wanted)}"
     fetched = [each for each in targets if isinstance(each, ol.Var)]

@@ -1,6 +1,6 @@
-"""PyTorch's operator database, `torch.testing._internal`: the one file that knows how that is made, which no release promises.
+"""PyTorch's operator database, `torch.testing._internal`. Only this file depends on its internals, which no release promises.
 
-It needs the package `expecttest`. Samples are seeded: the same numbers whenever a name is asked for.
+It needs the package `expecttest`. Samples are seeded: repeated requests give the same numbers.
 """
 
 import warnings
@@ -16,7 +16,7 @@ __all__ = ["Entry", "Sample", "entries", "tensors_in"]
 
 @dataclass
 class Sample:
-    """The arguments of one call. `reference` computes it, `process` picks of its results those whose gradients are well defined."""
+    """The arguments of one call. `reference` computes the result, `process` selects the results with well-defined gradients."""
 
     arguments: tuple[Any, ...]
     keywords: Mapping[str, Any]
@@ -26,20 +26,20 @@ class Sample:
 
 @dataclass
 class Entry:
-    """One of its operators: its samples, and whether it has gradients."""
+    """An operator of the database: its samples, and whether it has gradients."""
 
     name: str
     information: Any
 
     def differentiable(self, order: int) -> bool:
-        """Whether PyTorch has gradients of it, of the first or the second order."""
+        """Return whether PyTorch has gradients of it, of the first or the second order."""
         return bool(self.information.supports_autograd and (order == 1 or self.information.supports_gradgrad))
 
     def has(self, dtype: torch.dtype) -> bool:
         return dtype in self.information.dtypes
 
     def samples(self, dtype: torch.dtype) -> Iterator[Sample]:
-        """The samples of a dtype."""
+        """Yield the samples of a dtype."""
         torch.manual_seed(0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -47,7 +47,7 @@ class Entry:
             yield from map(self._read, self.information.sample_inputs("cpu", dtype, requires_grad=wanted))
 
     def error_samples(self) -> Iterator[Sample]:
-        """The samples that PyTorch refuses."""
+        """Yield the samples that PyTorch refuses."""
         torch.manual_seed(0)
         if self.information.error_inputs_func is not None:
             with warnings.catch_warnings():
@@ -60,7 +60,7 @@ class Entry:
 
 @cache
 def entries() -> dict[str, Entry]:
-    """The whole database, by name; of a name in several variants, with a dot and the variant's name behind it."""
+    """Return the whole database by name. Variants of a name have a dot and the variant's name appended."""
     from torch.testing._internal.common_methods_invocations import op_db
 
     found = {}
@@ -71,7 +71,7 @@ def entries() -> dict[str, Entry]:
 
 
 def tensors_in(value: Any) -> list[torch.Tensor]:
-    """The tensors in a value of tuples, lists and dicts, in their order, each once."""
+    """Yield the tensors in a nested value of tuples, lists and dicts, in order, each once."""
     if isinstance(value, torch.Tensor):
         return [value]
     if isinstance(value, Mapping):

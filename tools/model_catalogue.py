@@ -1,4 +1,4 @@
-"""Models by their names in `models_dev.json`, at random weights and small sizes, with inputs of a size and a batch."""
+"""Models by their names in `models_dev.json`, with random weights and small sizes, and inputs of a size and a batch."""
 
 import inspect
 import os
@@ -34,12 +34,12 @@ _TIMM_SIZES = {
 }
 _TIMM_SHALLOW = {"beit_large_patch16_512": {"depth": 3}, "naflexvit_base_patch16_siglip": {"depth": 3}}
 _TIMM_BLOCKS = {"gmlp_s16_224": 4}
-"""Fewer blocks of one kind, where a model has a dozen of them: by an argument, or of those that it was built with."""
+"""Smaller numbers of repeated blocks: by an argument, or by removing blocks of the built model."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """One model: `module(size)` builds it, `inputs(size, batch)` what it is called with, by the names of its parameters."""
+    """A model: `module(size)` builds it, `inputs(size, batch)` returns its arguments by parameter name."""
 
     name: str
     sizes: tuple[Any, Any]
@@ -47,7 +47,7 @@ class Subject:
     """Whether the module is another for another size."""
 
     def module(self, size: Any) -> nn.Module:
-        """The module for inputs of `size`, in evaluation, its weights random from a seed, none of them all zero."""
+        """Return the module for inputs of `size`, in evaluation mode, with seeded random weights, none of them all zero."""
         torch.manual_seed(0)
         source, _, name = self.name.partition("/")
         made = _BUILDERS[source](name, size)
@@ -56,14 +56,14 @@ class Subject:
         return made.eval()
 
     def inputs(self, size: Any, batch: int) -> dict[str, torch.Tensor]:
-        """The arguments of the module, from a seed: float32, int64 or bool."""
+        """Return seeded arguments of the module: float32, int64 or bool."""
         source, _, name = self.name.partition("/")
         generator = torch.Generator().manual_seed(1000 * batch + 1)
         return _INPUTS[source](name, size, batch, generator)
 
 
 def find_subject(name: str) -> Subject | None:
-    """The model of that name: `source/name`, where the source is tv, tvseg, tvvid, timm, hf or nn."""
+    """Return the model `source/name`, whose source is tv, tvseg, tvvid, timm, hf or nn."""
     source, _, short = name.partition("/")
     if source in ("tv", "tvseg"):
         return Subject(name, (64, 96))
@@ -79,7 +79,7 @@ def find_subject(name: str) -> Subject | None:
 
 
 def without_dropout(module: nn.Module) -> None:
-    """Set every rate of dropout and of dropped paths to 0: random draws of two frameworks do not agree."""
+    """Set all rates of dropout and of stochastic depth to 0: random draws of two frameworks differ."""
     for part in module.modules():
         for name, value in vars(part).items():
             rate = isinstance(value, float) and ("drop" in name or (name == "p" and "epth" in type(part).__name__))
@@ -89,7 +89,7 @@ def without_dropout(module: nn.Module) -> None:
 
 @torch.no_grad()
 def randomize(module: nn.Module) -> None:
-    """Random numbers for what is constant at the start, such as a head of zeros or a scale of a layer of 1e-6: else a test is vacuous."""
+    """Randomize parameters that are constant initially, such as a head of zeros or a layer scale of 1e-6: otherwise a test is vacuous."""
     generator = torch.Generator().manual_seed(7)
     for parameter in module.parameters():
         if parameter.numel() and parameter.is_floating_point() and bool((parameter == parameter.flatten()[0]).all()):
@@ -175,7 +175,7 @@ def _videos(name: str, size: tuple[int, int], batch: int, generator: torch.Gener
 
 
 def _tokens(count: int, batch: int, generator: torch.Generator, prefix: str = "") -> dict[str, torch.Tensor]:
-    """Numbers of tokens, and a mask in which the last row has two places less."""
+    """Return token numbers, and a mask that hides the last two positions of the last row."""
     ids = torch.randint(3, 98, (batch, count), generator=generator)
     mask = torch.ones(batch, count, dtype=torch.int64)
     mask[-1, -2:] = 0
@@ -213,7 +213,7 @@ def _classic_inputs(name: str, size: Any, batch: int, generator: torch.Generator
 
 
 def renamed_first(module: nn.Module, inputs: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """`inputs`, of which a lone one has the name that `forward` gives its first parameter."""
+    """Return `inputs`; a single input gets the name of `forward`'s first parameter."""
     if len(inputs) != 1:
         return inputs
     first = next(iter(inspect.signature(module.forward).parameters))

@@ -12,7 +12,7 @@ __all__ = ["CLASSICS", "Classic"]
 
 @dataclass(frozen=True)
 class Classic:
-    """How to build a model, its two sizes, and its inputs of a size and a batch."""
+    """A model's constructor, its two sizes, and its inputs for a size and a batch."""
 
     build: Callable[[], nn.Module]
     sizes: tuple[Any, Any]
@@ -20,7 +20,7 @@ class Classic:
 
 
 class SelfAttention(nn.Module):
-    """`torch.nn.MultiheadAttention` of a sequence with itself; places after the end of a row are not looked at."""
+    """`torch.nn.MultiheadAttention` of a sequence with itself; positions after the end of a row are masked."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The gate of an imported model: forward, gradients and buffers beside PyTorch's, its saved file in a process of its own, its export."""
+"""Compare an imported model with PyTorch: forward, gradients and buffers, the saved file in another process, and the export."""
 
 import math
 import os
@@ -40,10 +40,10 @@ __all__ = [
 ]
 
 FORWARD = {torch.float32: 1e-5, torch.float64: 1e-9}
-_FORWARD_WITH_CASTS = 1e-5  # in float64, where a model computes a part of it in float32
+_FORWARD_WITH_CASTS = 1e-5  # in float64, if the model computes a part in float32
 _GRADIENT = 1e-7
 _GRADIENT_WITH_CASTS = 1e-5
-_SMALLEST = 1e-6  # of the largest gradient of all: what is smaller is judged by that
+_SMALLEST = 1e-6  # of the largest gradient; smaller ones are compared with that scale
 _BUFFER = 1e-7
 LOSS = 1e-4  # in float32
 _WEIGHTED_SUM = 1e-7  # in float64
@@ -67,7 +67,7 @@ numpy.savez(folder + "/outputs.npz", **made)
 
 @dataclass
 class Outcome:
-    """The outcome of one model: "passed", "refused" or "failed", why, and how many nodes became one operator or several."""
+    """The outcome of a model: "passed", "refused" or "failed", the reason, and how many nodes became one operator or several."""
 
     name: str
     status: str = "passed"
@@ -81,14 +81,14 @@ class Outcome:
     worst: dict[str, float] = field(default_factory=dict)
     composed_of: dict[str, int] = field(default_factory=dict)
     onnx: OnnxOutcome | None = None
-    """The outcome of its export in float32, which is judged apart from the rest."""
+    """The outcome of its export in float32, judged separately."""
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def judge(subject: Subject, *, quick: bool = False) -> Outcome:
-    """Take a model through the gate: two sizes, two batches, float32 and float64; `quick` takes each dtype at one of the sizes."""
+    """Test a model with two sizes and two batches, in float32 and float64; `quick` tests each dtype at one size."""
     outcome, start = Outcome(subject.name), time.time()
     plans = [(subject.sizes[0], torch.float32), (subject.sizes[1], torch.float64)]
     if not quick:
@@ -135,9 +135,9 @@ def _judge_at(subject: Subject, size: Any, dtype: torch.dtype, outcome: Outcome,
 
 
 def _import(module: nn.Module, batches: list[dict[str, torch.Tensor]], outcome: Outcome) -> list[ImportedModule]:
-    """The module for each batch: once for both, unless it fixes the size of a batch, which is refused, and noted.
+    """Import the module for each batch: once for both, unless the module fixes the batch size, which is recorded.
 
-    One that cannot be exported as it trains, which is refused too, comes in as it evaluates.
+    A module that cannot be exported in training mode is recorded too, and imported in evaluation mode.
     """
     try:
         return [ol.from_torch(module, batches[0], dynamic="n", training=outcome.training)] * 2
@@ -152,7 +152,7 @@ def _import(module: nn.Module, batches: list[dict[str, torch.Tensor]], outcome: 
 
 
 class _Faults:
-    """Collects what is wrong, with where."""
+    """A list of faults with their positions."""
 
     def __init__(self, outcome: Outcome, where: str):
         self.outcome, self.where = outcome, where
@@ -164,7 +164,7 @@ class _Faults:
         self.outcome.faults.append(f"{self.where}: {what}")
 
     def measure(self, kind: str, error: float, allowed: float, what: str) -> None:
-        """Note how far off something is, as a share of what is allowed."""
+        """Record a deviation as a share of the tolerance."""
         share = error / allowed if math.isfinite(error) else math.inf
         self.outcome.worst[kind] = max(self.outcome.worst.get(kind, 0.0), share)
         if not share <= 1.0:
@@ -184,7 +184,7 @@ def tensors_of(output: object) -> list[torch.Tensor]:
 
 
 def _has_casts(model: ImportedModule) -> bool:
-    """Whether a model in float64 computes a part of it in less."""
+    """Return whether a float64 model computes a part in lower precision."""
     return any(
         op.type == "cast"
         and op.inputs["x"][0].dtype is ol.DType.FLOAT64
@@ -211,7 +211,7 @@ def _compare_forward(module: nn.Module, model: ImportedModule, given: dict[str, 
 
 
 def forward_distance(one: torch.Tensor, other: torch.Tensor) -> float:
-    """The largest ``|one - other| / max(1, |other|)``; what is the same, be it infinite or no number, is not apart."""
+    """Return the largest ``|one - other| / max(1, |other|)``. Equal values, also infinities and NaN, have distance 0."""
     one, other = one.double(), other.double()
     same = (one == other) | (one.isnan() & other.isnan())
     return float(torch.where(same, 0.0, (one - other).abs() / other.abs().clamp(min=1.0)).max())
@@ -222,7 +222,7 @@ def feed_of(given: dict[str, torch.Tensor]) -> dict[str, numpy.ndarray]:
 
 
 def _compare_reloaded(model: ImportedModule, given: dict[str, torch.Tensor], fault: _Faults) -> None:
-    """The saved file in a process without torchvision, timm and transformers gives the same bits."""
+    """Compare the bits of the saved file in a process without torchvision, timm and transformers."""
     with tempfile.TemporaryDirectory() as folder:
         here = ol.infer(model, feed_of(given))
         here = here if isinstance(here, dict) else {"output": here}
@@ -242,7 +242,7 @@ def _compare_reloaded(model: ImportedModule, given: dict[str, torch.Tensor], fau
 
 
 class _Training:
-    """A program with the gradients of a model at all its parameters and floating inputs, against fed gradients of its outputs."""
+    """A program with the gradients of a model for all parameters and floating inputs, for fed gradients of its outputs."""
 
     def __init__(self, model: ImportedModule):
         self.model = model
@@ -279,10 +279,9 @@ class _Training:
         self._compare_buffers(module, scope, fault, dtype)
 
     def _compare_losses(self, made: list[Any], outputs: list[torch.Tensor], weights: list[torch.Tensor], fault: _Faults) -> None:
-        """The mean squared distance of the outputs from targets of their own size; in float64 also their sum with weights of random signs.
+        """Compare the mean squared distance of the outputs from random targets; in float64 also a sum with random signs.
 
-        Such a sum cancels, so in float32 it tells one rounding from another: PyTorch's own, of resnet101, contiguous and channels last,
-        differ by 7e-4 of it.
+        Such a sum cancels, so in float32 it depends on rounding: PyTorch's own for resnet101, contiguous and channels last, differ by 7e-4.
         """
         ours = [torch.as_tensor(value).double() for value in made]
         theirs = [value.detach().double() for value in outputs]
@@ -317,7 +316,7 @@ class _Training:
             fault.add(f"vacuous: {len(alive)} of {len(reached)} gradients are not zero")
 
     def _compare_buffers(self, module: nn.Module, scope: ol.Scope, fault: _Faults, dtype: torch.dtype) -> None:
-        """Counters are equal. Statistics are judged in float64: in float32 those of a few values differ by more from PyTorch's own."""
+        """Compare buffers: counters exactly, statistics in float64, because in float32 PyTorch's own vary for few values."""
         state: dict[str, torch.Tensor] = module.state_dict()
         for name, value in module.named_buffers():
             if name not in state or name not in scope or (dtype is torch.float32 and value.is_floating_point()):
@@ -329,7 +328,7 @@ class _Training:
 
 
 def losses_beside(ours: list[torch.Tensor], theirs: list[torch.Tensor], weights: list[torch.Tensor]) -> tuple[float, float]:
-    """The mean squared distances of ours and of theirs from targets of their size, by which a step in float32 is judged."""
+    """Return our and PyTorch's mean squared distance from targets of the outputs' size, the criterion for a step in float32."""
     targets = [value.double().square().mean().sqrt() * weight.double() for value, weight in zip(theirs, weights, strict=True)]
     distances = [
         sum(float((value.double() - target).square().mean()) for value, target in zip(values, targets, strict=True) if value.numel())
@@ -339,15 +338,15 @@ def losses_beside(ours: list[torch.Tensor], theirs: list[torch.Tensor], weights:
 
 
 def draw_weights(outputs: list[torch.Tensor]) -> list[torch.Tensor]:
-    """Random numbers for each number of the outputs."""
+    """Return a random number for each element of the outputs."""
     generator = torch.Generator().manual_seed(5)
     return [torch.randn(value.shape, generator=generator, dtype=torch.float64).to(value.dtype) for value in outputs]
 
 
 def _run_with_gradients(module: nn.Module, given: dict[str, torch.Tensor]) -> tuple[dict[str, torch.Tensor], list[torch.Tensor]]:
-    """The inputs, from which gradients are wanted where they are floats, and the floating outputs.
+    """Return the inputs, with gradients enabled for floats, and the floating outputs.
 
-    A module that asks for gradients at its own inputs is given some from which none are wanted.
+    A module that computes gradients with respect to its own inputs gets inputs without gradients.
     """
     for wanted in (True, False):
         inputs = {name: value.clone().requires_grad_(wanted and value.is_floating_point()) for name, value in given.items()}
@@ -360,7 +359,7 @@ def _run_with_gradients(module: nn.Module, given: dict[str, torch.Tensor]) -> tu
 
 
 def suppress_output(action: Callable[[], Outcome], name: str) -> Outcome:
-    """`action`, and a failure in the place of whatever it raises: a crash is no refusal."""
+    """Return the result of `action`, or a failure for any exception: a crash is not a refusal."""
     try:
         return action()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""An imported model under ONNX Runtime: exported to a file, checked, and held to what our own run gives."""
+"""Export an imported model to a file, check the file, and compare ONNX Runtime with our own run."""
 
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -14,14 +14,14 @@ from oarlock.interop.torch.imported import ImportedModule
 
 __all__ = ["OnnxOutcome", "compare_under_onnxruntime"]
 
-_ALLOWED = 1e-5  # of the value, or of 1 where that is more
+_ALLOWED = 1e-5  # of the value, or of 1 if that is larger
 
 Feed = Mapping[str, numpy.ndarray]
 
 
 @dataclass
 class OnnxOutcome:
-    """The outcome of the export: "agrees", "refused" or "differs", why, the nodes, and how far off, as a share of what is allowed."""
+    """The outcome of an export: "agrees", "refused" or "differs", the reason, the nodes, and the deviation as a share of the tolerance."""
 
     status: str = "agrees"
     faults: list[str] = field(default_factory=list)
@@ -30,7 +30,7 @@ class OnnxOutcome:
 
 
 def compare_under_onnxruntime(model: ImportedModule, feeds: Sequence[Feed]) -> OnnxOutcome:
-    """Export `model` once, and hold the file, fed with each of `feeds`, to what `ol.infer` gives: dtypes, shapes and values."""
+    """Export `model` once, and compare dtypes, shapes and values with `ol.infer` for each of `feeds`."""
     outcome = OnnxOutcome()
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/model.onnx"
@@ -42,7 +42,7 @@ def compare_under_onnxruntime(model: ImportedModule, feeds: Sequence[Feed]) -> O
             held = onnx.load(path, load_external_data=False)
             outcome.nodes = len(held.graph.node)
             del held
-            onnx.checker.check_model(path, full_check=True)  # by its path, beside which large values lie
+            onnx.checker.check_model(path, full_check=True)  # by its path, because large values are in files next to it
             options = onnxruntime.SessionOptions()
             options.log_severity_level, options.intra_op_num_threads = 4, 1
             session = onnxruntime.InferenceSession(path, options)

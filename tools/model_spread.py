@@ -1,18 +1,18 @@
-"""How far float32 lies from itself in a model: the imported program, and the module in PyTorch where something harmless differs.
+"""Measure how much float32 results of a model vary: the imported program, and the PyTorch module with harmless variations.
 
     OMP_NUM_THREADS=1 python tools/model_spread.py tv/resnet34,timm/levit_384_s8
 
-Each number is a share of what the gate of `models.py` allows in float32, the largest of two sizes and two batches: of the outputs in
+Each number is a share of the float32 tolerance of `models.py`, the maximum over two sizes and two batches: of the outputs in
 evaluation (`forward`) or of the loss in training (`loss`). Columns:
 
-    ours : theirs     the imported program beside the module with one thread, which is what the gate judges
-    ours : 64         the imported program beside the module in float64
-    theirs : 64       the module beside itself in float64
-    threads           the module with two threads beside one
-    channels last     the module with images and filters channels last beside the usual order
-    row by row        the module with a batch of one row at a time, in evaluation
+    ours : theirs     the imported program and the module with one thread, as `models.py` compares them
+    ours : 64         the imported program and the module in float64
+    theirs : 64       the module and itself in float64
+    threads           the module with two threads and with one
+    channels last     the module with images and filters channels last and in the usual order
+    row by row        the module with a batch of one row at a time and with all rows, in evaluation
 
-Where one of the last four columns is above 1, the bound tells one rounding of PyTorch from another.
+If one of the last four columns is above 1, PyTorch's own variants differ by more than the tolerance.
 """
 
 import os
@@ -55,7 +55,7 @@ def main() -> int:
 
 
 def spread(subject: Subject) -> dict[str, dict[str, float]]:
-    """The largest share for each column, of the outputs and of the loss."""
+    """Return the maximum of each column, for the outputs and the loss."""
     largest: dict[str, dict[str, float]] = {"forward": {}, "loss": {}}
     for size in subject.sizes:
         for kind, shares in _spread_at(subject, size):
@@ -65,7 +65,7 @@ def spread(subject: Subject) -> dict[str, dict[str, float]]:
 
 
 def _spread_at(subject: Subject, size: Any) -> list[tuple[str, dict[str, float]]]:
-    """Every way to run comes once for all cases: the module is moved to another dtype or order in place, for some are large."""
+    """Run each variant for all cases in turn: the module is moved to another dtype or order in place, because some are large."""
     module = subject.module(size)
     batches = [renamed_first(module, subject.inputs(size, batch)) for batch in BATCHES]
     cases = [(given, training) for given in batches for training in (False, True)]
@@ -108,7 +108,7 @@ def _run_ours(model: ImportedModule, given: Inputs, training: bool) -> Outputs:
 
 
 def _run(module: nn.Module, given: Inputs, training: bool) -> Outputs:
-    """The outputs of the module, whose buffers stay as they are."""
+    """Return the outputs of the module, without changing its buffers."""
     buffers = {name: value.clone() for name, value in module.named_buffers()}
     module.train(training)
     with torch.no_grad():

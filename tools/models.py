@@ -1,12 +1,12 @@
-"""The models people have, taken in: each of a list is imported, held to the gate, saved and exported; and a table of it is printed.
+"""Import each model of a list, test it, save and export it, and print a table of the results.
 
-    python tools/models.py                                   all of ../shared/models/models_dev.json, or what is left of it
-    python tools/models.py --only tv/resnet18,hf/gpt2        these, whether they have a result or not
-    python tools/models.py --count 20                        20 that have no result yet
-    python tools/models.py --table                           the table of the results that there are
+    python tools/models.py                                   all of ../shared/models/models_dev.json without a result
+    python tools/models.py --only tv/resnet18,hf/gpt2        these, also with a result
+    python tools/models.py --count 20                        20 without a result
+    python tools/models.py --table                           the table of the existing results
 
-Each model runs in a process of its own, for at most `--limit` seconds; its result is a file in `--results`, so a run that was stopped
-goes on where it was. torchvision, timm and transformers must be installed beside Oarlock; no weights are fetched.
+Each model runs in a separate process, for at most `--limit` seconds; its result is a file in `--results`, so an interrupted run
+can be continued. torchvision, timm and transformers must be installed; no weights are downloaded.
 """
 
 import argparse
@@ -41,14 +41,14 @@ def main() -> int:
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Take models of PyTorch in, and hold them to the gate.")
     parser.add_argument("list", nargs="?", default=str(_HERE.parent / "../shared/models/models_dev.json"), help="a JSON list of names")
-    parser.add_argument("--only", default="", help="names, with commas between them")
-    parser.add_argument("--count", type=int, default=0, help="how many to judge, at most")
+    parser.add_argument("--only", default="", help="comma-separated names")
+    parser.add_argument("--count", type=int, default=0, help="maximum number of models to test")
     parser.add_argument("--limit", type=float, default=1800.0, help="seconds for one model")
-    parser.add_argument("--results", default=str(_HERE.parent / "build/models"), help="the folder of results")
-    parser.add_argument("--quick", action="store_true", help="float32 at the first size alone, float64 at the second")
-    parser.add_argument("--again", action="store_true", help="judge what did not pass once more")
-    parser.add_argument("--table", action="store_true", help="judge nothing, print the table")
-    parser.add_argument("--faults", action="store_true", help="print all that is wrong with each")
+    parser.add_argument("--results", default=str(_HERE.parent / "build/models"), help="folder for the results")
+    parser.add_argument("--quick", action="store_true", help="test float32 at the first size and float64 at the second only")
+    parser.add_argument("--again", action="store_true", help="test failed models again")
+    parser.add_argument("--table", action="store_true", help="only print the table")
+    parser.add_argument("--faults", action="store_true", help="print all faults of each model")
     return parser.parse_args()
 
 
@@ -68,11 +68,11 @@ def _has_result(file: Path, *, again: bool) -> bool:
 
 
 def _judge_elsewhere(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    """The outcome of a model, from a process of its own; one that ends otherwise, or too late, has failed.
+    """Return the outcome of a model from another process. A process that crashes or exceeds its time has failed.
 
-    The process is forked off one that has the libraries already, and judges nothing.
+    The process is forked from one that has loaded the libraries and tests nothing itself.
     """
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(_HERE.parent / "src"), str(_HERE)])  # for that process, which is not told sys.path
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(_HERE.parent / "src"), str(_HERE)])  # for that process, which does not inherit sys.path
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
         ["model_gate", "model_catalogue", "transformers", "torch._dynamo", "oarlock.interop.torch.rules.registry"]

@@ -1,10 +1,10 @@
-"""PyTorch's database of modules, `torch.testing._internal`, beside our layers with the same weights: forward and gradients in float64.
+"""Compare our layers with PyTorch's database of modules, `torch.testing._internal`, with the same weights, in float64.
 
     PYTHONPATH=src:tests python tools/module_database.py            every module that is a layer, a minute
-    PYTHONPATH=src:tests python tools/module_database.py Conv2d GRU these, with the reasons of what does not pass
+    PYTHONPATH=src:tests python tools/module_database.py Conv2d GRU these, with the reasons for failures
 
-A sample passes where our layer gives what the module gives, and so do the gradients at its inputs and at all parameters. What is an
-activation, a loss or a padding there is an operator here: tools/operator_database.py runs these. It needs the package `expecttest`.
+A sample passes if the outputs and the gradients for its inputs and all parameters agree. Modules that are
+activations, losses or paddings are operators here: tools/operator_database.py tests these. It needs the package `expecttest`.
 """
 
 import sys
@@ -23,7 +23,7 @@ __all__ = ["judge", "samples"]
 
 
 def samples(info: ModuleInfo) -> Iterator[tuple[torch.nn.Module, tuple, dict[str, Any], bool]]:
-    """Modules with random parameters, the arguments of a call, and whether it is training."""
+    """Yield modules with random parameters, the arguments of a call, and whether it is training."""
     for training in (False, True):
         torch.manual_seed(0)
         for sample in info.module_inputs_func(info, device="cpu", dtype=torch.float64, requires_grad=False, training=training):
@@ -38,7 +38,7 @@ def samples(info: ModuleInfo) -> Iterator[tuple[torch.nn.Module, tuple, dict[str
 
 
 def judge(module: torch.nn.Module, args: tuple, keywords: dict[str, Any], training: bool) -> str | None:
-    """None where the layer agrees with the module; else why it does not, or why there is none."""
+    """Return None if the layer agrees with the module, else the difference or the reason why there is no such layer."""
     twin = TWINS[type(module).__name__]
     leaves, shape = pytree.tree_flatten((args, keywords))
     places = [number for number, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]

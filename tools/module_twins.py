@@ -1,6 +1,6 @@
-"""From modules of `torch.nn` to calls of ours with the same weights: a function for each, of a module that is there.
+"""Calls of our layers that correspond to modules of `torch.nn`, with the same weights: a function for each module.
 
-Each returns the call, of the arguments that the module takes, and its parameters by our names: theirs, and the form in which ours has them.
+Each returns the call, a function of the module's arguments, and its parameters by our names, in our form.
 """
 
 from collections.abc import Callable
@@ -19,11 +19,11 @@ Twin = tuple[Callable[..., Any], dict[str, tuple[str, Callable[[torch.Tensor], t
 
 
 class NotCovered(Exception):  # noqa: N818  (no error: it is counted)
-    """The reason for which a module, or a setting of it, has no twin here."""
+    """The reason why a module, or a setting of it, has no corresponding layer."""
 
 
 def _named(module: nn.Module, pairs: dict[str, tuple[str, Callable]]) -> dict[str, tuple[str, Callable]]:
-    """Those of the pairs whose parameter the module has."""
+    """Return the pairs whose parameter the module has."""
     has = {name for name, _ in module.named_parameters()}
     return {ours: pair for ours, pair in pairs.items() if pair[0] in has}
 
@@ -37,7 +37,7 @@ def _scaled(module: nn.Module, name: str) -> dict[str, tuple[str, Callable]]:
 
 
 def _in_a_batch(layer: Callable[[Var], Var], axes: int) -> Callable[[Var], Var]:
-    """The layer on what has a batch in front, and on what has none."""
+    """Apply the layer to an input with or without a batch dimension."""
     return lambda x: layer(x) if x.ndim == axes + 2 else ol.op.squeeze(layer(ol.op.unsqueeze(x, 0)), 0)
 
 
@@ -72,7 +72,7 @@ def convolution(axes: int, *, transposed_one: bool = False) -> Callable[[Any], T
 
 
 def _with_places(m: Any, axes: int, *, adaptive: bool) -> Callable[[Var], list[Var]]:
-    """Pooling that returns places too, an operator here."""
+    """Return pooling that also returns indices, which is an operator here."""
 
     def each(number: Any) -> tuple[int, ...]:
         return number if isinstance(number, tuple) else (number,) * axes
@@ -185,7 +185,7 @@ def recurrence(kind: str) -> Callable[[Any], Twin]:
         def call(x: Var, states: Any = None) -> list[Var]:
             batched = x.ndim == 3
             given = [] if states is None else list(states) if isinstance(states, tuple | list) else [states]
-            if not batched:  # a sequence by itself is one row
+            if not batched:  # a single sequence is one row
                 x, given = ol.op.unsqueeze(x, 1), [ol.op.unsqueeze(state, 1) for state in given]
             if single:
                 given = [ol.op.squeeze(state, 0) for state in given]
@@ -212,12 +212,12 @@ def _attention(name: str, prefix: str, together: bool = True) -> dict[str, tuple
 
 
 def _seen(mask: Any) -> Any:
-    """Which keys are seen, where PyTorch says which are hidden; what is added stays what it is."""
+    """Return the mask of visible keys from PyTorch's mask of hidden ones; additive masks are unchanged."""
     return ol.op.logical_not(mask) if isinstance(mask, Var) and mask.dtype is ol.DType.BOOL else mask
 
 
 def _by_head(mask: Any, heads: int, rows: Any) -> Any:
-    """A mask of PyTorch's for each head of each row, [n*heads t s], as ours has it."""
+    """Convert PyTorch's mask for each head of each row, [n*heads t s], to our form."""
     if isinstance(mask, Var) and mask.ndim == 3:
         return ol.op.reshape(mask, shape=(rows, heads, *mask.shape[1:]))
     return mask
@@ -263,7 +263,7 @@ def _block_pairs(name: str, prefix: str, decoder: bool) -> dict[str, tuple[str, 
 
 
 def _settings(layer: Any) -> dict[str, Any]:
-    """The settings of a block of PyTorch's as ours takes them."""
+    """Return the settings of a PyTorch block as our arguments."""
     act = layer.activation if isinstance(layer.activation, str) else layer.activation.__name__
     return {
         "heads": layer.self_attn.num_heads,
@@ -277,7 +277,7 @@ def _settings(layer: Any) -> dict[str, Any]:
 
 
 def _front(m: Any, *vars: Var) -> tuple[bool, list[Var]]:
-    """The variables with the batch in front, and whether they had one."""
+    """Return the variables with the batch first, and whether they had one."""
     batched = vars[0].ndim == 3
     if not batched:
         return False, [ol.op.unsqueeze(var, 0) for var in vars]

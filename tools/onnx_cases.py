@@ -1,12 +1,12 @@
-"""The backend node tests that the package `onnx` ships, through interpreter and plan: how many pass, and why the others do not.
+"""Run the node tests of the package `onnx` by interpreter and plan: count the passed ones, and list the reasons of the others.
 
     python tools/onnx_cases.py                      the table
-    python tools/onnx_cases.py --only reshape       cases whose name holds this, one line each
-    python tools/onnx_cases.py --list refused       the cases that came to this, by reason
+    python tools/onnx_cases.py --only reshape       cases whose name contains this, one line each
+    python tools/onnx_cases.py --list refused       the cases with this outcome, by reason
 
-A case passes where both give what it expects, within its own tolerance; floats of 16 bits within the two last bits of theirs.
-Inputs that have to be known before a program is written, such as the axes of a reduction, are given as constants where the case makes
-inputs of them: those cases are counted as passed, and once more apart.
+A case passes if both results equal the expected ones within its tolerance; 16-bit floats within the two last bits.
+Inputs that must be known before a program is written, such as the axes of a reduction, are passed as constants if the case has
+them as inputs: those cases count as passed, and are counted separately too.
 """
 
 import argparse
@@ -44,16 +44,16 @@ class Outcome:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="onnx_cases.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", help="cases whose name holds this")
-    parser.add_argument("--list", choices=("passed", "refused", "failed", "left"), help="name the cases that came to this")
-    parser.add_argument("--every", type=int, default=1, help="one case of so many")
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--list", choices=("passed", "refused", "failed", "left"), help="print the cases with this outcome")
+    parser.add_argument("--every", type=int, default=1, help="test one case in N")
     arguments = parser.parse_args()
     outcomes = [run_case(case) for case in cases(arguments.only)[:: arguments.every]]
     return report(outcomes, arguments.list, bool(arguments.only))
 
 
 def cases(only: str = "") -> list[Any]:
-    """The node cases in the order of their names."""
+    """Return the node cases ordered by name."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = loader.load_model_tests(kind="node")
@@ -70,7 +70,7 @@ def run_case(case: Any) -> Outcome:
 
 
 def left_out(model: onnx.ModelProto) -> str:
-    """Why a case is not counted; empty where it is."""
+    """Return why a case is not counted, or ""."""
     types: set[int] = set()
     for item in (*model.graph.input, *model.graph.output):
         kind = item.type.WhichOneof("value")
@@ -132,7 +132,7 @@ def _judge(case: Any) -> Outcome:
 
 
 def _shapes(given: dict[str, Any]) -> set[str]:
-    """The inputs that may be shapes, or are computed with: numbers in a row. Without them, nothing would be left to feed."""
+    """Return the inputs that may be shapes or operands: vectors of numbers. Without them, no input would be left to feed."""
     found = {name for name, value in given.items() if _tensor(value).dtype is torch.int64 and _tensor(value).ndim <= 1}
     return found if len(found) < len(given) else set()
 

@@ -1,17 +1,17 @@
-"""Every seed, workload, example and document as ONNX: what their programs predict, and their training steps, beside ours. For development.
+"""Export all programs of seeds, workloads, examples and documents to ONNX, and compare predictions and training steps. For development.
 
     python tools/onnx_programs.py                         all of them
     python tools/onnx_programs.py seeds workloads         some kinds: seeds, compat_2017, workloads, examples, documents
-    python tools/onnx_programs.py examples --only digits  those whose name holds this
-    python tools/onnx_programs.py --tests tests/layer     what these tests run
+    python tools/onnx_programs.py examples --only digits  those whose name contains this
+    python tools/onnx_programs.py --tests tests/layer     the programs that these tests run
 
-A script is run as it is, with few epochs; each program that it runs is exported for what was fetched of it, and where it trains its whole
-step too. ONNX Runtime is given what was fed, and what it computes is compared with what our executor does, element by element:
-|difference| <= 1e-5 max(1, |y|). What is further apart is counted apart, as rounding, where our own run moves as far: without passes, or
-from values that are off by up to eight units in their last place. A gradient that should be 0, of which Adam makes a step, is nothing but
-rounding, and of a million activations one or two near 0 are on the other side of it.
+A script runs unchanged, with few epochs; each of its programs is exported for its fetches, and if it trains, the whole step
+too. ONNX Runtime gets the same feeds, and its results are compared with our executor's, element by element:
+|difference| <= 1e-5 max(1, |y|). Larger differences are counted as rounding if our own run varies as much: without passes, or
+with values that differ by up to eight units in their last place. A gradient that should be 0 consists of rounding alone, which Adam
+turns into a step, and among a million activations one or two near 0 may get the other sign.
 
-A training step is compared in what is fetched and in every value that it writes, from three states of ours in a row.
+A training step is compared in its fetches and in all values that it writes, for three successive states of ours.
 """
 
 import argparse
@@ -48,16 +48,16 @@ from oarlock.passes.pruning import prune  # noqa: E402
 from oarlock.runtime.context import draws_done  # noqa: E402
 from oarlock.runtime.feed import check_feed  # noqa: E402
 
-AGREEMENT = 1e-5  # relative to a value, and to 1 where it is smaller
+AGREEMENT = 1e-5  # relative to a value, or to 1 if it is smaller
 ROUNDING = 4  # as often as far as our own run moves
 STEPS = 3
 MOST_TRIPS = 64  # of a loop that draws random numbers
-SMALL = {"epochs": 1, "steps": 4, "files": 4}  # of what an example's `main` takes
+SMALL = {"epochs": 1, "steps": 4, "files": 4}  # the arguments of an example's `main`
 
 
 @dataclass
 class Outcome:
-    """The outcome of one export: "agrees", "rounding", "differs", "refused" or "left"; why; how far the values are apart."""
+    """The outcome of an export: "agrees", "rounding", "differs", "refused" or "left"; the reason; the difference of the values."""
 
     source: str
     what: str
@@ -68,7 +68,7 @@ class Outcome:
 
 @dataclass
 class Source:
-    """A script, or whatever else runs programs: its kind and name, and how it is run. It returns its globals, if it has any."""
+    """A script, or other code that runs programs: kind, name, and a function that runs it and returns its globals, if any."""
 
     kind: str
     name: str
@@ -77,7 +77,7 @@ class Source:
 
 
 def sources() -> Iterator[Source]:
-    """Everything that is tried unless tests are named."""
+    """Return all sources, unless tests are named."""
     for path in sorted((ROOT / "tests/examples/seeds").glob("*.py")):
         yield Source("seeds", path.stem, lambda path=path: runpy.run_path(str(path), run_name="__main__"))
     for path in sorted((ROOT / "tests/compat_2017").rglob("test_*.py")):
@@ -122,7 +122,7 @@ def _run_document(code: str) -> dict[str, Any]:
 
 
 def drawn_feed(program: ol.Program) -> dict[str, object]:
-    """A feed for a program that nobody feeds: symbols are 2."""
+    """Return a random feed for a program without one: symbols are 2."""
     random, fed = numpy.random.default_rng(0), {}
     for var in program.main.inputs:
         shape = [evaluate(size, dict.fromkeys(names_in(size), 2)) or 0 for size in var.shape or ()]
@@ -132,7 +132,7 @@ def drawn_feed(program: ol.Program) -> dict[str, object]:
 
 
 def run(source: Source) -> list[Recorded]:
-    """The programs that a source runs; what it prints is kept to itself, and shown if it fails."""
+    """Return the programs that a source runs. Its output is shown only if it fails."""
     printed, of_children = io.StringIO(), {"PYTHONPATH": str(ROOT / "src")}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), patch.dict(os.environ, of_children), ol.scope.guard(ol.Scope()):
         try:
@@ -145,7 +145,7 @@ def run(source: Source) -> list[Recorded]:
 
 
 def compare(source: Source, recorded: Recorded) -> None:
-    """Export a program both ways, as far as it goes, and note what became of it."""
+    """Export a program both ways, as far as possible, and record the outcome."""
     whats = [what for what, wanted in (("inference", recorded.program.targets), ("training", recorded.trains)) if wanted]
     if recorded.without:
         source.outcomes.append(Outcome(source.name, "inference", "left", recorded.without))
@@ -221,7 +221,7 @@ def _training(recorded: Recorded) -> "Verdict":
 
 @dataclass(frozen=True)
 class Verdict:
-    """How far two runs are apart, where that is, and whether it is more than rounding."""
+    """The position and size of the difference of two runs, and whether it exceeds rounding."""
 
     apart: float = 0.0
     where: str = ""
@@ -232,7 +232,7 @@ Values = dict[str, numpy.ndarray]
 
 
 def judge(expected: Values, found: Values, again: Callable[[], list[Values]]) -> Verdict:
-    """Compare. What is further apart than AGREEMENT is rounding where our own run moves as far: by one `again` of these."""
+    """Compare. A difference above AGREEMENT is rounding if a run of `again` differs from our own run as much."""
     apart = distances(expected, found)
     worst = max(apart, key=apart.__getitem__, default="")
     far = [name for name in apart if apart[name] > AGREEMENT]
@@ -246,7 +246,7 @@ def judge(expected: Values, found: Values, again: Callable[[], list[Values]]) ->
 
 
 def moved(ours: Callable[..., Values], fed: Values, program: ol.Program, scope: ol.Scope) -> list[Values]:
-    """Our own run in another order of rounding, and from values that are off by at most eight units in their last place."""
+    """Run ours with another order of rounding, and with values that differ by at most eight units in their last place."""
     found = [ours(ol.Executor(passes=()), fed, copied(program, scope))]
     for seed in range(6):
         random, held = numpy.random.default_rng(seed), copied(program, scope)
@@ -273,7 +273,7 @@ def _taken(exported: Exported, given: dict[str, numpy.ndarray]) -> dict[str, num
 
 
 def distances(expected: Values, found: Values) -> dict[str, float]:
-    """The largest difference of each value, relative to max(1, |y|); infinite where types differ."""
+    """Return the largest difference of each value, relative to max(1, |y|); infinite if types differ."""
     apart = {}
     for name, value in expected.items():
         wanted, given = numpy.asarray(value), found[name]
@@ -289,7 +289,7 @@ def distances(expected: Values, found: Values) -> dict[str, float]:
 
 
 def line(source: Source) -> str:
-    """One source in the table."""
+    """Return the table's line of one source."""
     parts = []
     for what in ("inference", "training"):
         outcomes = [item for item in source.outcomes if item.what == what and item.result != "left"]
@@ -300,7 +300,7 @@ def line(source: Source) -> str:
 
 
 def report(tried: list[Source]) -> int:
-    """Print what did not agree, by reason, and the count."""
+    """Print the disagreements by reason, and the count."""
     outcomes = [outcome for source in tried for outcome in source.outcomes]
     for result in ("differs", "rounding", "refused", "left"):
         reasons = Counter((item.reason, item.what) for item in outcomes if item.result == result)
@@ -323,9 +323,9 @@ def report(tried: list[Source]) -> int:
 def main() -> int:
     global OPSET
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kinds", nargs="*", help="seeds, compat_2017, workloads, examples, documents; all unless said")
-    parser.add_argument("--only", default="", help="those whose name holds this")
-    parser.add_argument("--tests", nargs="+", type=Path, default=[], help="files or folders of tests, instead of all this")
+    parser.add_argument("kinds", nargs="*", help="seeds, compat_2017, workloads, examples, documents; default: all")
+    parser.add_argument("--only", default="", help="those whose name contains this")
+    parser.add_argument("--tests", nargs="+", type=Path, default=[], help="files or folders of tests, instead of the kinds")
     parser.add_argument("--opset", type=int, default=OPSET)
     arguments = parser.parse_args()
     OPSET = arguments.opset

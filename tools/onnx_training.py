@@ -1,7 +1,7 @@
-"""The whole training steps of the workloads, W1 to W13, under ONNX Runtime: are their losses those of our own run? For development.
+"""Compare the losses of whole training steps of the workloads, W1 to W13, under ONNX Runtime with our own run. For development.
 
 python tools/onnx_training.py                       50 steps of each
-python tools/onnx_training.py W3 W13 --steps 10     of some
+python tools/onnx_training.py W3 W13 --steps 10     10 steps of some
 """
 
 import argparse
@@ -23,12 +23,12 @@ from oarlock.interop.onnx.export import to_onnx  # noqa: E402
 from oarlock.interop.onnx.package import get_package  # noqa: E402
 from oarlock.runtime.feed import check_feed  # noqa: E402
 
-AGREEMENT = 1e-4  # relative to a loss, and to 1 where it is smaller
+AGREEMENT = 1e-4  # relative to a loss, or to 1 if it is smaller
 
 
 @dataclass
 class Comparison:
-    """The largest differences of losses: of two runs side by side, and of each step from the state that ours had before it."""
+    """The largest differences of losses: of two parallel runs, and of each step from our state before it."""
 
     apart: float = 0.0
     step_by_step: float = 0.0
@@ -43,7 +43,7 @@ def difference(loss: float, expected: float) -> float:
 
 
 def compare(name: str, steps: int, opset: int) -> Comparison:
-    """Train here and there, and there once more from each state of ours."""
+    """Train with both, and with ONNX Runtime also from each state of ours."""
     workload = workloads.describe(name)
     program, scope = workload.program, workload.scope()
     program.targets = {"loss": workload.fetch}
@@ -74,7 +74,7 @@ def compare(name: str, steps: int, opset: int) -> Comparison:
 
 
 def rounding_of(name: str, steps: int) -> float:
-    """How far our own run is from itself without passes, which rounds in another order: what no two runs can be held to."""
+    """Return the difference of our run from itself without passes, which rounds in another order: a lower bound for any two runs."""
     workload = workloads.describe(name)
     losses = []
     for executor in (ol.Executor(), ol.Executor(passes=())):
@@ -85,7 +85,7 @@ def rounding_of(name: str, steps: int) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", help="workloads, all unless said")
+    parser.add_argument("names", nargs="*", help="workloads; default: all")
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--opset", type=int, default=18)
     arguments = parser.parse_args()

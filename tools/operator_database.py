@@ -1,14 +1,14 @@
-"""PyTorch's operator database, `torch.testing._internal`, through programs of one call: which of its names pass, and why the rest do not.
+"""Run PyTorch's operator database, `torch.testing._internal`, as programs of one call, and report which names pass and why others do not.
 
     python tools/operator_database.py                       every name, some minutes
-    python tools/operator_database.py sum nn.functional.elu these names, with the reasons of what does not pass
-    python tools/operator_database.py --every 10            one sample of so many
-    python tools/operator_database.py --reasons             every name's reasons, not only the totals
-    python tools/operator_database.py --dtype complex128    samples of complex numbers
+    python tools/operator_database.py sum nn.functional.elu these names, with the reasons for failures
+    python tools/operator_database.py --every 10            one sample in ten
+    python tools/operator_database.py --reasons             the reasons of every name, not only the totals
+    python tools/operator_database.py --dtype complex128    complex samples
 
-A sample passes where interpreter and plan give what PyTorch gives, and gradients at random output gradients do. A name passes where
-at least 90 % of its samples do; of second order, where as many gradients of gradients do too. What PyTorch refuses has to be refused by an
-error of ours while the program is written. It needs the package `expecttest` beside Oarlock.
+A sample passes if the results of interpreter and plan equal PyTorch's, and so do the gradients for random output gradients.
+A name passes if at least 90 % of its samples do; of second order, if as many second gradients do too. Errors of PyTorch must be
+errors of ours when the program is written. It needs the package `expecttest`.
 """
 
 import argparse
@@ -31,7 +31,7 @@ SHARE = 0.9
 
 @dataclass
 class Result:
-    """How many samples of a name passed, of so many, and why the others did not."""
+    """The counts of passed and all samples of a name, and the reasons of the others."""
 
     name: str
     samples: int = 0
@@ -48,12 +48,12 @@ class Result:
 
     @property
     def passes(self) -> bool:
-        """Whether 90 % of the samples pass forward and gradient."""
+        """Return whether 90 % of the samples pass forward and gradient."""
         return self.samples > 0 and self.first >= SHARE * self.samples
 
     @property
     def passes_twice(self) -> bool:
-        """Whether they pass the second order too, which some have."""
+        """Return whether they pass the second order too, if they have one."""
         return self.passes and self.twice > 0 and self.second >= SHARE * self.samples
 
     def count(self, outcome: Outcome) -> None:
@@ -78,12 +78,12 @@ class Result:
 
 
 def plain(reason: str) -> str:
-    """A reason without its numbers, so that like ones are counted together."""
+    """Return a reason without its numbers, so that equal ones are counted together."""
     return re.sub(r"\[[-\d, nan]*\]", "[...]", re.sub(r"-?\b\d+(\.\d+)?\b", "N", reason))[:130]
 
 
 def run(entry: Entry, dtype: torch.dtype, every: int = 1) -> Result:
-    """Every sample of a name, and what PyTorch refuses."""
+    """Test every sample of a name, and every error."""
     result, ours = Result(entry.name, differentiable=entry.differentiable(1)), TABLE[entry.name]
     started = time.perf_counter()
     for number, sample in enumerate(entry.samples(dtype)):
@@ -96,7 +96,7 @@ def run(entry: Entry, dtype: torch.dtype, every: int = 1) -> Result:
 
 
 def line(result: Result) -> str:
-    """A line of the table."""
+    """Return a line of the table."""
     second = f"{result.second:5}" if result.twice else "    -"
     errors = f"{result.refused}/{result.errors}" if result.errors else "-"
     mark = "pass" if result.passes else "    "
@@ -124,7 +124,7 @@ def report(results: list[Result], each: bool) -> None:
 
 
 def report_rest(results: list[Result], names: list[str]) -> None:
-    """Print what does not pass, by reason."""
+    """Print the failures by reason."""
     print("\nnames that do not pass, by the most frequent reason")
     rest: dict[str, list[str]] = {}
     for result in results:
@@ -147,11 +147,11 @@ def report_rest(results: list[Result], names: list[str]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="operator_database.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", help="these names alone")
+    parser.add_argument("names", nargs="*", help="only these names")
     parser.add_argument("--dtype", default="float64", help="the dtype of the samples")
-    parser.add_argument("--every", type=int, default=1, help="one sample of so many")
-    parser.add_argument("--reasons", action="store_true", help="the reasons of every name")
-    parser.add_argument("--results", type=Path, help="a file that gets the results, as JSON")
+    parser.add_argument("--every", type=int, default=1, help="test one sample in N")
+    parser.add_argument("--reasons", action="store_true", help="print the reasons for every name")
+    parser.add_argument("--results", type=Path, help="file for the results, as JSON")
     arguments = parser.parse_args()
     dtype = getattr(torch, arguments.dtype)
     unknown = [name for name in arguments.names if name not in entries()]

@@ -1,4 +1,4 @@
-"""The programs that a script runs, as it runs them: each once for what it fetches, with what it was fed and what its scope held before."""
+"""Record the programs that a script runs: each once for its fetches, with its feed and the previous contents of its scope."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -21,26 +21,26 @@ __all__ = ["Recorded", "Recorder", "copied", "left_by", "recording"]
 
 @dataclass
 class Recorded:
-    """A program with its targets, what it was fed, a copy of what its scope held, and whether that run took a training step."""
+    """A program with its targets, its feed, a copy of its scope, and whether the run took a training step."""
 
     program: ol.Program
     feed: dict[str, object]
     scope: ol.Scope
     trains: bool
     without: str = ""
-    """The part of the run that is not in it, empty where all is."""
+    """The part of the run that is not recorded; empty if all is."""
 
 
 @dataclass
 class Recorder:
-    """The programs that were run, in order. Two runs of one program for the same targets are one, and so are two equal programs."""
+    """The programs that were run, in order. Runs of one program, or of equal programs, for the same targets count once."""
 
     found: list[Recorded] = field(default_factory=list)
     runs: int = 0
     _seen: set[object] = field(default_factory=set)
 
     def before(self, program: ol.Program, fetch: Sequence[Any], feed: object, scope: ol.Scope, *, update: bool) -> Recorded | None:
-        """A copy of what is about to run; None where it has been run before, or does not hold together."""
+        """Return a copy of the next run, or None if it has been run before or is not valid."""
         try:
             paths = [find_path(program, item) for item in fetch]
             key = (program.serial, program.revision, update, tuple((path.var.name, path.trips) for path in paths))
@@ -57,7 +57,7 @@ class Recorder:
             return None
 
     def after(self, recorded: Recorded | None) -> None:
-        """Keep what ran to its end."""
+        """Record a run that completed."""
         self.runs += 1
         if recorded is None or not (recorded.program.targets or recorded.trains or recorded.without):
             return
@@ -72,7 +72,7 @@ def _kept(value: object) -> object:
 
 
 def copied(program: ol.Program, scope: ol.Scope) -> ol.Scope:
-    """A scope of its own with the values of inputs and of what persists, and what is frozen of that."""
+    """Return a new scope with copies of the inputs and persistable values, frozen ones marked as such."""
     copy, frozen = ol.Scope(), frozen_in(scope)
     for var in (*program.main.inputs, *program.persistables()):
         found = scope.find_var(var.name)
@@ -127,7 +127,7 @@ def recording() -> Iterator[Recorder]:
 
 
 def left_by(names: dict[str, Any], feed_of: Callable[[ol.Program], dict[str, object]]) -> list[Recorded]:
-    """The programs among the globals of a script that runs none: each for what its main block computes and nothing there reads."""
+    """Return the programs among the globals of a script that runs none: each for the unread results of its main block."""
     found: list[Recorded] = []
     for value in names.values():
         program = value if isinstance(value, ol.Program) else getattr(value, "program", None)

@@ -1,10 +1,10 @@
-"""The `.pyi` files under src/oarlock: all that type checkers and editors read where the source of the package does not tell.
+"""Write the `.pyi` files under src/oarlock, which give type checkers and editors the types that the source lacks.
 
     PYTHONPATH=src python tools/stubs.py
 
-The functions of `ol.op` come from the declarations of operators, the names of `ol`, `ol.layer` and `ol.data` from what these load by
-name, and those of variables and blocks from what other files attach to these. tests/architecture/test_stubs.py says when what is checked
-in is not what this writes.
+The functions of `ol.op` come from the declarations of operators, the names of `ol`, `ol.layer` and `ol.data` from their lazy
+imports, and the methods of variables and blocks from the files that attach them. tests/architecture/test_stubs.py fails if the files in
+git differ.
 """
 
 import inspect
@@ -29,7 +29,7 @@ MADE = "# Written by tools/stubs.py, which reads what the package declares."
 
 
 def make_stubs() -> dict[str, str]:
-    """The text of each stub, by its path inside the package."""
+    """Return the text of each stub, by its path inside the package."""
     made = {
         "__init__.pyi": names_of(oarlock),
         "data/__init__.pyi": names_of(oarlock.data),
@@ -44,7 +44,7 @@ def make_stubs() -> dict[str, str]:
 
 
 def callable_operators() -> list[Operator]:
-    """The operators of the package that a user calls by name: none that owns blocks, or bears the name of a statement or of a function."""
+    """Return the operators that a user calls by name: those without blocks, statement names and names of functions."""
     ours = [operator for operator in standard if operator.kernel.__module__.startswith("oarlock.op.")]
     called = [operator for operator in ours if not operator.block_attributes and not keyword.iskeyword(operator.type)]
     return [operator for operator in called if operator.type not in oarlock.op.__all__]
@@ -71,12 +71,12 @@ def operators() -> Iterator[str]:
 
 
 def with_builtins(types: str) -> str:
-    """Types in which the number of Python is told from the operator of its name."""
+    """Return types in which Python's number types are distinguished from operators of the same name."""
     return re.sub(r"\bcomplex\b", "builtins.complex", types)
 
 
 def is_shown_otherwise(function: object) -> bool:
-    """Whether a function takes its attributes in their places too, which its source does not say; one whose types are no text."""
+    """Return whether a function accepts positional attributes, which its source does not show, or has types that are not text."""
     if not isinstance(function, FunctionType):
         return False
     shown, written = inspect.signature(function), inspect.signature(inspect.unwrap(function))
@@ -88,7 +88,7 @@ def is_shown_otherwise(function: object) -> bool:
 
 
 def names_of(package: ModuleType) -> Iterator[str]:
-    """The public names of a package, each imported from where it is; under another name than there, assigned."""
+    """Return import lines for the public names of a package, each from its module, and assignments for names that differ there."""
     lines, renamed = [], ["__all__: list[str]"]
     for name in package.__all__:  # type: ignore[attr-defined]
         module, there = home_of(package, name)
@@ -104,7 +104,7 @@ def names_of(package: ModuleType) -> Iterator[str]:
 
 
 def home_of(package: ModuleType, name: str) -> tuple[str, str]:
-    """The module from which a package takes what it calls `name`, and what that calls it."""
+    """Return the module from which a package imports `name`, and the name in that module."""
     value, homes = getattr(package, name), getattr(package, "_HOMES", {})
     if isinstance(value, ModuleType):
         home, _, there = value.__name__.rpartition(".")
@@ -137,14 +137,14 @@ def attached() -> Iterator[str]:
 
 
 def of_self(function: FunctionType) -> inspect.Signature:
-    """The signature of a function as a method, whose first parameter is the instance."""
+    """Return the signature of a function as a method, whose first parameter is the instance."""
     signature = inspect.signature(function)
     first, *others = signature.parameters.values()
     return signature.replace(parameters=[first.replace(name="self", annotation=first.empty), *others])
 
 
 def imports_of(signature: inspect.Signature) -> Iterator[str]:
-    """The lines that import the types of a signature."""
+    """Return the lines that import the types of a signature."""
     kinds = [signature.return_annotation, *(each.annotation for each in signature.parameters.values())]
     while kinds:
         kind = kinds.pop()
@@ -164,7 +164,7 @@ def docstring(module: ModuleType) -> str:
 
 
 def quoted(text: str, indent: int = 4) -> str:
-    """A text as the documentation of a function, indented."""
+    """Return a text as an indented docstring."""
     first, *others = text.replace("\\", "\\\\").replace('"""', r"\"\"\"").splitlines()
     lines = [f'"""{first}', *others, '"""'] if others else [f'"""{first}"""']
     return "\n".join(" " * indent + line if line else "" for line in lines)

@@ -1,7 +1,7 @@
-"""torchvision beside a PyTorch whose build it does not know: its compiled operators are declared, so that its Python imports.
+"""Declare torchvision's compiled operators, so that its Python code can be imported with a PyTorch build that it does not support.
 
 The wheel of torchvision for the CPU build of PyTorch may fail to load its extension, after which `import torchvision` ends in "operator
-torchvision::nms does not exist". The models of `models_dev.json` call none of these operators; declaring them is enough.
+torchvision::nms does not exist". The models of `models_dev.json` call none of these operators; declaring them is sufficient.
 """
 
 from importlib.util import find_spec
@@ -35,11 +35,11 @@ _SCHEMAS = (
     " SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h, SymInt dilation_w, SymInt groups, SymInt offset_groups,"
     " bool use_mask) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
 )
-_LIBRARY: list[torch.library.Library] = []  # a library that nobody holds takes its operators along
+_LIBRARY: list[torch.library.Library] = []  # operators are removed when their library object is deleted
 
 
 def declare_missing_operators() -> None:
-    """Declare torchvision's operators where its own extension cannot; call it before `import torchvision`."""
+    """Declare torchvision's operators if its own extension cannot; call it before `import torchvision`."""
     if _LIBRARY or _extension_loads():
         return
     library = torch.library.Library("torchvision", "FRAGMENT")

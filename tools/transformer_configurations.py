@@ -1,4 +1,4 @@
-"""The Transformers models of `models_dev.json` at tiny configurations: which class, which sizes, which inputs."""
+"""Tiny configurations of the Transformers models in `models_dev.json`: class, sizes, inputs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The shape of the package: which file may import which, what a file may be called, what is public."""
+"""The structure of the package: allowed imports, names of files, public names."""
 
 import ast
 import functools
@@ -188,7 +188,7 @@ def module_of(file: str) -> str:
 
 
 def floor_of(module: str) -> int:
-    """The floor of `oarlock.ir.block`: that of its first name below the package, unless it has one of its own."""
+    """Return the floor of a module such as `oarlock.ir.block`: its own, or that of its first name below the package."""
     below = module.removeprefix("oarlock.")
     return FLOORS.get(below, FLOORS[below.split(".")[0]])
 
@@ -199,7 +199,7 @@ def tree_of(file: str) -> ast.Module:
 
 
 def statements(node: ast.AST) -> Iterator[ast.stmt]:
-    """Those inside, however deep, but for what is for type checkers alone; expressions, which are most of a tree, are not gone through."""
+    """Yield nested statements at any depth, except those for type checkers; expressions, most of a tree, are not visited."""
     for field in ("body", "orelse", "finalbody", "handlers", "cases"):
         if field == "body" and isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
             continue
@@ -210,7 +210,7 @@ def statements(node: ast.AST) -> Iterator[ast.stmt]:
 
 
 def imported(file: str) -> list[tuple[int, str]]:
-    """(line, module) of every import of ours in a file, wherever it stands, those for type checkers left out."""
+    """Yield (line, module) of every import of the package in a file, at any depth, except those for type checkers."""
     found = []
     for node in statements(tree_of(file)):
         if isinstance(node, ast.ImportFrom):
@@ -242,7 +242,7 @@ def test_a_file_imports_only_from_its_floor_or_below():
 
 
 def test_no_file_compiles_or_runs_text():
-    """The content of a file is data. A plan compiles what the emitter wrote; variants of a kernel are compiled from its own source."""
+    """The content of a file is data. Exceptions: a plan compiles generated text; variants are compiled from the source of their kernel."""
     found = [
         f"{file} calls {node.func.id}"
         for file in CODE
@@ -263,7 +263,7 @@ def test_no_file_name_begins_with_an_underscore():
 
 
 def test_no_docstring_begins_with_what():
-    """It says a thing or an action: "The outputs of a node", not "What a node gives"."""
+    """A docstring is a noun or an action: "The outputs of a node", not "What a node gives"."""
     root = Path(__file__).parent.parent.parent
     files = [path for folder in ("src", "tests", "tools", "benchmarks", "examples", "docs") for path in (root / folder).rglob("*.py")]
     assert [str(path.relative_to(root)) for path in files if re.search(r'^ *"""What', path.read_text(), re.MULTILINE)] == []
@@ -282,7 +282,7 @@ def test_every_name_in_all_is_there():
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_package_exports_a_function_and_not_the_module_of_its_name(package):
-    """Else `from package import name` means one thing or the other, by what was imported before."""
+    """Otherwise the meaning of `from package import name` depends on earlier imports."""
     module = importlib.import_module(package)
     folder = Path(module.__file__).parent
     modules = {path.stem for path in folder.glob("*.py")} | {path.parent.name for path in folder.glob("*/__init__.py")}
@@ -294,7 +294,7 @@ def test_a_package_exports_a_function_and_not_the_module_of_its_name(package):
 
 @pytest.mark.parametrize("stub", sorted(PACKAGE.rglob("__init__.pyi")), ids=lambda stub: stub.parent.name)
 def test_what_editors_see_of_a_package_is_what_it_loads(stub):
-    """Names that load when they are first used are written twice: for Python, and for those who only read."""
+    """Lazily loaded names are written twice: for Python and for editors."""
     package = importlib.import_module(".".join(("oarlock", *stub.parent.relative_to(PACKAGE).parts)))
     lines = ast.parse(stub.read_text(encoding="utf-8")).body
     imports = [node for node in lines if isinstance(node, ast.ImportFrom)]
@@ -339,7 +339,7 @@ def test_programs_and_declarations_load_no_torch(module):
 
 
 def test_programs_and_declarations_are_used_without_torch():
-    """Not even what they import when they are first called: a program is built, printed, written and read."""
+    """No function imports it lazily either: a program is built, printed, written and read."""
     script = """
 import sys
 from oarlock.ir import DType, Program
@@ -381,7 +381,7 @@ def test_the_meaning_of_a_program_is_read_in_one_sitting():
 
 
 def test_nobody_counts_who_holds_a_tensor():
-    """A count of references is another on each version of Python, and misses who holds memory alone. Variables know what they lent."""
+    """Reference counts depend on the version of Python, and do not include memory views. Variables record the values that they lent."""
     counting = {
         file for file in CODE if re.search(r"getrefcount|_storage_Use_Count|_use_count", (PACKAGE / file).read_text(encoding="utf-8"))
     }

@@ -1,4 +1,4 @@
-"""The README of a folder has a table of its files: all of them, and no others."""
+"""The README of a folder has a table of exactly its files."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ READMES = sorted(
 
 
 def listed(text: str) -> list[str]:
-    """The names in backticks in the first column of the tables: `name.py`, `folder/name.py`, `folder/`."""
+    """Return the names in backticks in the first column of the tables: `name.py`, `folder/name.py`, `folder/`."""
     cells = re.findall(r"^\| (`[^|]*) \|", text, re.MULTILINE)
     return [name for cell in cells for name in re.findall(r"`([\w/]+\.py|[\w/]+/)`", cell)]
 
@@ -28,9 +28,9 @@ def folders(folder: Path) -> set[str]:
 
 
 def difference(text: str, folder: Path) -> dict[str, list[str]]:
-    """The files and folders that the tables of `text` lack, list wrongly, or list twice.
+    """Return the files and folders that are missing in the tables of `text`, unknown, or listed twice.
 
-    The files of `folder` must stand there. Its folders must if one of them does, and the files of such a folder if one of those does.
+    All files of `folder` must be listed. If one of its folders is listed, all must be; if one file of such a folder is listed, all must be.
     """
     names = listed(text)
     opened = {name[: name.rindex("/") + 1] for name in names if "/" in name and not name.endswith("/")}

@@ -1,4 +1,4 @@
-"""Each row of the seeds' feature list is claimed by a test, and no test claims a row that is not there."""
+"""Each row of the seeds' feature list is claimed by a test, and no test claims an unknown row."""
 
 import ast
 import functools
@@ -14,7 +14,7 @@ def is_mission(node: ast.AST) -> bool:
 
 
 def claims_of(source: str) -> list[list[str]]:
-    """The rows that each test of a file claims, as its decorators name them."""
+    """Return the rows that each test of a file claims in its decorators."""
     return [
         [ast.literal_eval(row) for mark in node.decorator_list if is_mission(mark) for row in mark.args]  # type: ignore[attr-defined]
         for node in ast.walk(ast.parse(source))
@@ -24,7 +24,7 @@ def claims_of(source: str) -> list[list[str]]:
 
 @functools.cache
 def claims() -> dict[str, list[list[str]]]:
-    """The rows that each test claims, by the files of the tests."""
+    """Return the claimed rows of each test, by file."""
     return {path.relative_to(TESTS).as_posix(): claims_of(path.read_text(encoding="utf-8")) for path in sorted(TESTS.rglob("test_*.py"))}
 
 

@@ -1,4 +1,4 @@
-"""Stubs, which editors and type checkers read: they are as tools/stubs.py writes them, and tell right programs from wrong ones."""
+"""Stubs for editors and type checkers: they equal the output of tools/stubs.py, and accept valid programs and reject invalid ones."""
 
 import ast
 import inspect
@@ -37,7 +37,7 @@ def test_every_operator_that_is_called_by_name_has_its_signature_in_the_stub():
 
 
 def test_public_functions_say_what_they_take_and_give():
-    """Else an editor knows nothing of them, for their stub names them and no more."""
+    """Their stubs only name them, so editors need the types of the source."""
     untyped = []
     for place, module in (("ol", ol), ("ol.op", ol.op), ("ol.layer", ol.layer), ("ol.layer.initializer", ol.layer.initializer)):
         for name in module.__all__:

@@ -10,12 +10,12 @@ __all__ = ["CALLS"]
 
 
 def numbers(value, axes):
-    """One number for each axis, or the same for all."""
+    """Return one number per axis; a single number is repeated."""
     return tuple(value) if isinstance(value, list | tuple) and len(value) != 1 else (value if isinstance(value, int) else value[0],) * axes
 
 
 def batched(x, rank):
-    """``x`` with a batch in front, which PyTorch lets one leave out, and whether there was none."""
+    """Return ``x`` with a batch dimension, which is optional in PyTorch, and whether it was added."""
     alone = len(x.shape) == rank - 1
     return (op.unsqueeze(x, 0) if alone else x), alone
 
@@ -60,7 +60,7 @@ def max_pool(function, axes):
 
 
 def padded_for(x, ceil_mode, size, stride, padding):
-    """Zeros around, so many that the last windows end with them."""
+    """Pad with zeros so that the last windows end at the padded border."""
     after = []
     for length, window, step, pad in zip(x.shape[2:], size, stride, padding, strict=True):
         room = length + 2 * pad - window

@@ -40,7 +40,7 @@ def new_full(x, shape, value, *, dtype=None, **how):
 def steps(function):
     def call(start, end, steps, base=None, *, dtype=None, device=None, layout=None, requires_grad=False):
         if any(isinstance(each, ol.Var) for each in (start, end)):
-            raise Unmapped("ends that only the run tells")
+            raise Unmapped("bounds that depend on values")
         if isinstance(start, complex) or isinstance(end, complex):
             raise Unmapped("complex numbers")
         extra = {} if base is None else {"base": float(base)}

@@ -11,7 +11,7 @@ def along(function):
 
 
 def axes_of(x, s, dim):
-    """The axes, and how long they are to be: -1 stands for as long as they are."""
+    """Return the axes and their lengths; -1 keeps a length."""
     s, dim = ((each,) if isinstance(each, int) else each for each in (s, dim))
     axes = dim if dim is not None else tuple(range(len(x.shape))) if s is None else tuple(range(len(x.shape) - len(s), len(x.shape)))
     return tuple(axes), s
@@ -32,12 +32,12 @@ def _lengths(x, lengths, axes):
 
 
 def of_complex(function):
-    """A function that PyTorch has of real numbers too, which it gives back."""
+    """A complex function that returns real inputs unchanged, as in PyTorch."""
     return lambda x: function(x) if x.dtype.is_complex else op.assign(x)
 
 
 def two(transform):
-    """A transform along two axes, the last ones."""
+    """A transform along the last two axes."""
     return lambda x, s=None, dim=(-2, -1), norm=None: transform(x, s, dim, norm)
 
 

@@ -1,4 +1,4 @@
-"""Elements by numbers of places, by conditions, and in order."""
+"""Indexing, masking and sorting."""
 
 from database_judge import Unmapped
 
@@ -9,7 +9,7 @@ __all__ = ["CALLS"]
 
 
 def places(index):
-    """Numbers of places, which are int64 here."""
+    """Return indices as int64."""
     return index if str(index.dtype) in ("int64", "bool") else op.cast(index, dtype="int64")
 
 
@@ -39,7 +39,7 @@ def scatter(x, dim, index, src, *, reduce=None):
 
 
 def of_rows(x, function):
-    """A function of what has an axis; a number is a row of one."""
+    """Apply a function that needs an axis; a scalar becomes a vector of one element."""
     if x.shape:
         return function(x)
     return tuple(op.reshape(each, shape=()) for each in function(op.reshape(x, shape=(1,))))
@@ -49,7 +49,7 @@ def repeat_interleave(x, repeats, dim=None, *, output_size=None):
     if dim is None:
         x, dim = op.reshape(x, shape=(-1,)), 0
     if isinstance(repeats, ol.Var):
-        raise Unmapped("numbers of times that only the run tells")
+        raise Unmapped("repetitions that depend on values")
     return op.repeat_interleave(x, repeats=repeats, axis=dim)
 
 
@@ -85,7 +85,7 @@ def topk(x, k, dim=-1, largest=True, sorted=True):
 
 
 def along(function):
-    """A function of an axis and places along it, in PyTorch's order. A number has one place."""
+    """A function of an axis and indices along it, in PyTorch's order. A scalar has one index."""
 
     def call(x, dim, index, values, **keywords):
         index = places(index)

@@ -1,4 +1,4 @@
-"""Names that have no counterpart in programs, and what keeps them out."""
+"""Names without a counterpart in programs, and the reasons."""
 
 __all__ = ["LEFT_OUT"]
 

@@ -39,7 +39,7 @@ def matrix_norm(x, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
 
 
 def norm(x, ord=None, dim=None, keepdim=False, *, dtype=None):
-    """A norm of vectors, or of matrices where there are two axes and an order."""
+    """A norm of vectors, or of matrices if two axes and an order are given."""
     if dtype is not None:
         raise Unmapped("sums in another dtype")
     axes = (dim,) if isinstance(dim, int) else None if dim is None else tuple(dim)

@@ -1,4 +1,4 @@
-"""Reductions of what a mask keeps, `torch.masked`: a program puts the neutral element in the place of the rest."""
+"""Masked reductions, `torch.masked`: a program puts the neutral element in place of masked elements."""
 
 import math
 
@@ -9,14 +9,14 @@ __all__ = ["CALLS"]
 
 
 def kept(x, mask, neutral):
-    """``x`` where the mask, which broadcasts to it, is true."""
+    """Return ``x`` at true positions of the mask, which is broadcast."""
     if mask is None:
         return x
     return op.where(mask, x, op.full(shape=(), value=neutral, dtype=x.dtype))
 
 
 def mask_like(x, mask):
-    """The mask as numbers, in the shape of ``x``."""
+    """Return the mask as numbers with the shape of ``x``."""
     one = op.full_like(x, value=1.0, dtype=x.dtype)
     return one if mask is None else op.where(mask, one, op.full(shape=(), value=0.0, dtype=x.dtype))
 

@@ -6,13 +6,13 @@ __all__ = ["CALLS"]
 
 
 def weighted(x, product, beta, alpha):
-    """``beta x + alpha product``; what is weighed by 0 is not read."""
+    """Return ``beta x + alpha product``; a term with factor 0 is not read."""
     product = product if alpha == 1 else product * alpha
     return product if beta == 0 else (x if beta == 1 else x * beta) + product
 
 
 def addition(product):
-    """An added product, as `addmm` and its kin have it."""
+    """A product with an addend, as in `addmm`."""
 
     def call(x, y, z, *, beta=1, alpha=1):
         return weighted(x, product(y, z), beta, alpha)

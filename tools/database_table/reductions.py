@@ -1,4 +1,4 @@
-"""Reductions over axes, and what accumulates along one."""
+"""Reductions over axes, and accumulations along one."""
 
 from database_judge import Unmapped
 
@@ -8,7 +8,7 @@ __all__ = ["CALLS", "axes_of", "dtyped"]
 
 
 def axes_of(x, dim):
-    """PyTorch's `dim` as ours: None or nothing is all, and a number without axes may be asked for its axis 0."""
+    """Convert PyTorch's `dim`: None or an empty tuple means all axes, and axis 0 of a scalar is accepted."""
     if dim is None or (isinstance(dim, list | tuple) and not dim):
         return None
     dims = tuple(dim) if isinstance(dim, list | tuple) else (dim,)
@@ -18,12 +18,12 @@ def axes_of(x, dim):
 
 
 def dtyped(x, dtype):
-    """``x`` in the dtype that a reduction is asked to compute in."""
+    """Return ``x`` in the requested dtype of a reduction."""
     return x if x is None or dtype is None else op.cast(x, dtype=dtype)
 
 
 def reduction(function):
-    """A reduction as PyTorch calls it."""
+    """A reduction with PyTorch's arguments."""
 
     def call(x, dim=None, keepdim=False, *, dtype=None):
         return function(dtyped(x, dtype), axis=axes_of(x, dim), keepdim=keepdim)
@@ -32,7 +32,7 @@ def reduction(function):
 
 
 def extreme(function, place):
-    """The largest or smallest element along one axis and where it stands; of all, or of two, as PyTorch has these under one name."""
+    """The extreme element along an axis and its index, the extreme of all, or of two variables: one name in PyTorch."""
 
     def call(x, dim=None, keepdim=False):
         if dim is None:
@@ -60,7 +60,7 @@ def spread(function, with_mean=False):
 
 
 def place(function):
-    """Where the largest or smallest element stands; of all, in the order of memory."""
+    """The index of the extreme element along an axis, or of all in memory order."""
 
     def call(x, dim=None, keepdim=False):
         axis = axes_of(x, dim)
@@ -98,7 +98,7 @@ def areas(function):
 
 
 def picked(function):
-    """An element that order picks, and its place; of all elements, PyTorch gives no place."""
+    """An order statistic and its index; for all elements, PyTorch returns no index."""
 
     def call(x, *numbers, dim=None, keepdim=False):
         numbers = list(numbers)

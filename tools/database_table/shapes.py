@@ -1,4 +1,4 @@
-"""The same elements in another shape, order or number."""
+"""Rearranging, repeating and selecting elements."""
 
 from itertools import pairwise
 
@@ -12,7 +12,7 @@ __all__ = ["CALLS"]
 
 
 def sizes(shape):
-    """A shape that stands as one argument or as several."""
+    """A shape given as one argument or as several."""
     return tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], list | tuple) else tuple(shape)
 
 
@@ -113,12 +113,12 @@ def meshgrid(*xs, indexing="ij"):
 
 
 def many(function):
-    """A function of several variables, which PyTorch takes in a row or one by one."""
+    """A function of several variables, passed as a list or one by one."""
     return lambda *xs: function(*(xs[0] if isinstance(xs[0], list | tuple) else xs))
 
 
 def many_each(function):
-    """A function of one variable, which PyTorch takes several of."""
+    """A function of one variable that accepts several in PyTorch."""
     return lambda *xs: (
         [function(x) for x in (xs[0] if isinstance(xs[0], list | tuple) else xs)]
         if len(xs) != 1 or isinstance(xs[0], list | tuple)
@@ -132,7 +132,7 @@ def rot90(x, k=1, dims=(0, 1)):
 
 def tensor_split(x, sections, dim=0):
     if isinstance(sections, ol.Var):
-        raise Unmapped("places that only the run tells")
+        raise Unmapped("indices that depend on values")
     return op.tensor_split(x, sections, axis=dim)
 
 
