@@ -23,8 +23,8 @@ import oarlock as ol
 from oarlock.cli import main
 from oarlock.report.markup import byte_text, seconds_text, time_text
 from oarlock.report.page import draw_report
-from oarlock.report.picture import as_pixels
 from oarlock.report.prediction import find_compared, read_sample
+from oarlock.report.samples import as_pixels
 from oarlock.training.run_record import RunRecord
 
 HOSTILE = "</script></title><img src=x onerror=alert(1)>\"'&\x1b[2J\u202e{{7*7}}"

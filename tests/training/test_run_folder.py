@@ -20,9 +20,8 @@ import oarlock as ol
 from oarlock.io.tensor_file import TensorFile
 from oarlock.training import checkpoint, checkpoint_process, checkpoint_writing
 from oarlock.training.folder_lock import is_running
-from oarlock.training.metric_log_writing import MetricLogWriter
-from oarlock.training.run_folder import RunFolder
-from oarlock.training.sample import sample_of
+from oarlock.training.metric_log import MetricLogWriter
+from oarlock.training.run_folder import RunFolder, sample_of
 
 ROWS = small_rows(23)
 OPTIONS = {"epochs": 3, "batch_size": 4, "progress": False}

@@ -16,8 +16,7 @@ from oarlock.io.model import Model, load_model
 from oarlock.runtime.process import configure_process
 from oarlock.training.configuration import read_configuration
 from oarlock.training.evaluation import evaluate as measure
-from oarlock.training.invocation import Invocation
-from oarlock.training.options import TrainOptions
+from oarlock.training.invocation import Invocation, TrainOptions
 from oarlock.training.progress import format_metrics
 
 __all__ = ["evaluate"]

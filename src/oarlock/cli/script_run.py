@@ -3,7 +3,8 @@
 import runpy
 import shlex
 import sys
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import typer
@@ -15,15 +16,43 @@ from oarlock.ir.var import Var
 from oarlock.optimizer.by_name import optimizer_from
 from oarlock.optimizer.optimizer import Optimizer
 from oarlock.optimizer.sgd import SGD
+from oarlock.registry.creator import describe_value
 from oarlock.training.interruption import Interrupted, Stopping
-from oarlock.training.invocation import PASSED, Invocation
-from oarlock.training.model_script import ScriptModel, model_in
+from oarlock.training.invocation import PASSED, Invocation, TrainOptions
 from oarlock.training.new_run import new_run
-from oarlock.training.options import TrainOptions
 from oarlock.training.records import TrainingResult
 from oarlock.training.sent_model import Sending
 
 __all__ = ["run_script"]
+
+
+@dataclass(frozen=True)
+class _ScriptModel:
+    """The model of a script: `cost` is minimized, `show` is reported, `predict` is saved."""
+
+    cost: Var
+    show: dict[str, Var] = field(default_factory=dict)
+    predict: "Var | Mapping[str, Var] | None" = None
+    optimizer: Optimizer | None = None
+
+
+def _model_in(names: Mapping[str, object], file: str) -> _ScriptModel:
+    """Return the model among the global names of the script `file`. Raises ArgumentError for a missing or invalid name."""
+    cost, predict = names.get("cost"), names.get("predict")
+    if not isinstance(cost, Var):
+        variables = [name for name, value in names.items() if isinstance(value, Var)]
+        raise ArgumentError(
+            f'"{file}" defines no variable "cost" to minimize' if cost is None else f'"cost" of "{file}" is {describe_value(cost)}',
+            given=[f"its variables: {', '.join(variables)}"] if variables else [],
+            hint="cost = ol.layer.cross_entropy(logits, label)",
+        )
+    show = names.get("show") or {}
+    if not isinstance(show, Mapping) or not all(isinstance(var, Var) for var in show.values()):
+        raise ArgumentError(f'"show" of "{file}" must be a dict of labels and variables, such as {{"accuracy": accuracy}}')
+    if predict is not None and not isinstance(predict, Var | Mapping):
+        raise ArgumentError(f'"predict" of "{file}" must be a variable or a dict of variables, not {describe_value(predict)}')
+    optimizer = names.get("optimizer")
+    return _ScriptModel(cost, dict(show), predict, optimizer if isinstance(optimizer, Optimizer) else None)
 
 
 def run_script(path: Path, arguments: list[str], invocation: Invocation, sending: Sending | None = None) -> None:
@@ -59,7 +88,7 @@ def run_script(path: Path, arguments: list[str], invocation: Invocation, sending
     cost = names.get("cost")
     if options.data is not None:
         refuse_arguments(arguments)
-        _train_model(path, model_in(names, path.name), options, invocation, sending or Sending())
+        _train_model(path, _model_in(names, path.name), options, invocation, sending or Sending())
     elif options.given.keys() - set(PASSED) or (isinstance(cost, Var) and not cost.block.program.is_training):
         raise ArgumentError(
             f'"{path.name}" does not train by itself, and no --data is given to train its model on',
@@ -67,7 +96,7 @@ def run_script(path: Path, arguments: list[str], invocation: Invocation, sending
         )
 
 
-def _train_model(path: Path, model: ScriptModel, options: TrainOptions, invocation: Invocation, sending: Sending) -> None:
+def _train_model(path: Path, model: _ScriptModel, options: TrainOptions, invocation: Invocation, sending: Sending) -> None:
     """Train the model that a script defines, in a run folder."""
     program, predict = model.cost.block.program, model.predict
     if options.save is not None and predict is None:

@@ -20,8 +20,7 @@ from oarlock.runtime.process import configure_process
 from oarlock.runtime.workers import is_first_worker, is_worker
 from oarlock.training.configuration import Given, read_configuration
 from oarlock.training.interruption import Interrupted, Stopping
-from oarlock.training.invocation import Invocation
-from oarlock.training.options import TrainOptions
+from oarlock.training.invocation import Invocation, TrainOptions
 from oarlock.training.records import TrainingResult
 from oarlock.training.sent_model import Sending, receive
 

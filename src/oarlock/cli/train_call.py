@@ -14,7 +14,7 @@ from oarlock.errors import ArgumentError, MissingFileError
 from oarlock.io.model import Model
 from oarlock.runtime.place import CPUPlace, GPUPlace, Place
 from oarlock.suggestions import find_near
-from oarlock.training.options import OPTIONS, TrainOptions
+from oarlock.training.invocation import OPTIONS, TrainOptions
 from oarlock.training.records import TrainingResult
 from oarlock.training.run_folder import Run
 from oarlock.training.trainer import train

@@ -9,7 +9,7 @@ _HOMES = {
     "Columns": "selection",
     "ImageFolder": "image_folder",
     "Source": "source",
-    "Stream": "stream",
+    "Stream": "source",
     "Table": "table",
     "read": "recognition",
 }

@@ -1,15 +1,17 @@
-"""Arrow tables, and Parquet and Arrow files."""
+"""Arrow tables, Parquet and Arrow files, pandas and polars DataFrames, and Hugging Face data sets."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import numpy
 
+from oarlock.data.exact_integers import exact_array
 from oarlock.data.table import LazyTable, Table
 from oarlock.errors import DataError, FeedError
 from oarlock.runtime.ragged import Ragged
 
-__all__ = ["ArrowTable", "column_of", "read_arrow", "without_value"]
+__all__ = ["ArrowTable", "HuggingFaceTable", "column_of", "read_arrow", "table_of_pandas", "table_of_polars", "without_value"]
 
 _SUFFIXES = {".parquet": "parquet", ".arrow": "feather", ".feather": "feather"}
 
@@ -79,3 +81,47 @@ def without_value(name: str, row: int, count: int) -> FeedError:
     """Return the error for a column with `count` missing values, the first of them in `row`."""
     hint = "drop or fill these rows first"
     return FeedError(f'the column "{name}" has {count} missing value{"s" * (count > 1)}, the first in row {row}', hint=hint)
+
+
+def table_of_pandas(frame: Any) -> LazyTable:
+    """Return a `pandas.DataFrame` as a table, without its index. Columns of lists are ragged, or have an additional axis."""
+    names = [str(name) for name in frame.columns]
+    return LazyTable(names, len(frame), lambda name: _column(frame.iloc[:, names.index(name)], name))
+
+
+def table_of_polars(frame: Any) -> LazyTable:
+    """Return a `polars.DataFrame` as a table."""
+    return LazyTable(frame.columns, frame.height, lambda name: column_of(frame.get_column(name).to_arrow(), name))
+
+
+def _column(series: Any, name: str) -> "numpy.ndarray | Ragged":
+    if not isinstance(series.dtype, numpy.dtype) and series.isna().any():  # an extension dtype with missing values
+        missing = series.isna().to_numpy()
+        raise without_value(name, int(numpy.argmax(missing)), int(missing.sum()))
+    array = series.to_numpy()
+    if array.dtype == object and len(array) and all(isinstance(item, list | numpy.ndarray) for item in array):
+        parts = [exact_array(item) for item in array]
+        kinds = {part.dtype.kind for part in parts if part.size}
+        may_round = "f" in kinds and len(kinds) > 1 and any(part.dtype.itemsize == 8 for part in parts if part.dtype.kind in "iu")
+        if not may_round and all(part.ndim == 1 and part.dtype.kind in "fiub" for part in parts):
+            lengths = [len(part) for part in parts]
+            if len(set(lengths)) == 1:
+                return numpy.stack(parts)
+            held = [part for part in parts if len(part)]  # an empty list has no dtype
+            return Ragged.from_lengths(numpy.concatenate(held) if held else numpy.zeros(0, "int64"), lengths)
+    return array
+
+
+class HuggingFaceTable(Table):
+    """A `datasets.Dataset`. Requested rows are read from its files as Arrow, ignoring its format and transform."""
+
+    def __init__(self, dataset: Any):
+        self.dataset = dataset.with_format("arrow")
+        self.names = tuple(dataset.column_names)
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def take(self, rows: numpy.ndarray, names: Collection[str] | None = None) -> dict[str, object]:
+        """See `Table.take`."""
+        return ArrowTable(self.dataset[rows.tolist()]).whole(names)

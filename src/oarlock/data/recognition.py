@@ -8,16 +8,13 @@ from typing import Any
 import numpy
 import torch
 
-from oarlock.data.arrow import ArrowTable, read_arrow
+from oarlock.data.arrow import ArrowTable, HuggingFaceTable, read_arrow, table_of_pandas, table_of_polars
 from oarlock.data.csv_file import read_csv
 from oarlock.data.exact_integers import exact_array
-from oarlock.data.frames import table_of_pandas, table_of_polars
-from oarlock.data.hugging_face import HuggingFaceTable
 from oarlock.data.image_folder import ImageFolder
 from oarlock.data.numpy_file import read_numpy
 from oarlock.data.selection import Columns, SelectedTable
-from oarlock.data.source import Source, Transform, count_arguments
-from oarlock.data.stream import Stream
+from oarlock.data.source import Source, Stream, Transform, count_arguments
 from oarlock.data.table import ColumnTable, Table
 from oarlock.errors import ArgumentError, DataError
 from oarlock.out_of_memory import refuses_memory

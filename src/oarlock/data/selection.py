@@ -1,4 +1,4 @@
-"""Selecting, renaming and joining columns of a table."""
+"""Selecting rows and columns of a table, and renaming and joining columns."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -9,7 +9,7 @@ from oarlock.data.table import Table
 from oarlock.errors import ArgumentError, FeedError
 from oarlock.suggestions import did_you_mean, list_names
 
-__all__ = ["Columns", "SelectedTable", "columns_of", "in_known_order", "parse_columns"]
+__all__ = ["Columns", "PartOfTable", "SelectedTable", "columns_of", "in_known_order", "parse_columns", "part_of"]
 
 Columns = Mapping[str, str | Sequence[str]]
 """Table columns by their new names. Several columns are joined along a new axis; "first:last" selects a range of columns, and "*" all
@@ -122,3 +122,32 @@ class SelectedTable(Table):
                 f'the columns of "{name}" have different shapes', given=[f"their shapes are {', '.join(map(str, sorted(shapes)))}"]
             )
         return side_by_side(parts) if parts else numpy.zeros((0, 0))  # type: ignore[arg-type]
+
+
+_SHARE = 5  # one row in five is for testing
+
+
+def part_of(table: Table, part: str, seed: int) -> Table:
+    """Return part of a table: "train" is a random 80 % of its rows (set by `seed`), "test" the remaining 20 %, "all" the whole table."""
+    if part == "all":
+        return table
+    order = numpy.random.default_rng(seed).permutation(len(table))
+    tested = len(table) // _SHARE
+    return PartOfTable(table, numpy.sort(order[:tested] if part == "test" else order[tested:]))
+
+
+class PartOfTable(Table):
+    """The rows `numbers`, int64[n], of another table, in this order."""
+
+    def __init__(self, table: Table, numbers: numpy.ndarray):
+        self.table, self.names = table, table.names
+        self.is_in_memory, self.rounds = table.is_in_memory, table.rounds
+        self.numbers = numbers if table.numbers is None else table.numbers[numbers]
+        self._rows = numbers
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def take(self, rows: numpy.ndarray, names: Collection[str] | None = None) -> dict[str, object]:
+        """See `Table.take`."""
+        return self.table.take(self._rows[rows], names)

@@ -6,8 +6,7 @@ from typing import Any
 import numpy
 from torch.utils.data import BatchSampler, DataLoader, Dataset, IterableDataset, RandomSampler, SequentialSampler, default_collate
 
-from oarlock.data.source import Source
-from oarlock.data.stream import Stream
+from oarlock.data.source import Source, Stream
 from oarlock.data.table import Table
 from oarlock.errors import ArgumentError
 

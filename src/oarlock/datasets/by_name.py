@@ -7,9 +7,8 @@ from types import MappingProxyType
 
 import numpy
 
-from oarlock.data.part import part_of
 from oarlock.data.recognition import FILES, open_data, read
-from oarlock.data.selection import in_known_order, parse_columns
+from oarlock.data.selection import in_known_order, parse_columns, part_of
 from oarlock.data.source import Source
 from oarlock.data.table import Table
 from oarlock.datasets.cifar10 import cifar10

@@ -1,12 +1,16 @@
-"""An outline as HTML: nested boxes that are collapsible by `<details>`, without a script."""
+"""An outline as HTML: nested boxes that are collapsible by `<details>`, and a whole page around them."""
 
+import base64
+import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 
 from oarlock.drawing.escaping import escaped
 from oarlock.drawing.lines import gutter_width, lane_lines
 from oarlock.drawing.outline import Frame, Item, Word, count_ops
+from oarlock.drawing.style import css_variables
 
-__all__ = ["frames_html"]
+__all__ = ["frames_html", "page"]
 
 
 def frames_html(frames: Sequence[Frame], prefix: str, depths: Sequence[int], folded: frozenset[str] = frozenset()) -> str:
@@ -72,3 +76,19 @@ class _Painter:
 
 def _gutter(item: Item, lanes: int) -> str:
     return f'<svg class="ol-lanes" aria-hidden="true" width="{gutter_width(lanes)}" height="100%">{lane_lines(item)}</svg>'
+
+
+_SCRIPT = (Path(__file__).parent / "program.js").read_text(encoding="utf-8")
+_STYLE = css_variables("body") + "body{margin:0;padding:16px 20px 220px;background:var(--page)}"
+
+
+def page(title: str, content: str) -> str:
+    """Return an HTML page. Its policy allows no requests, and no script except the one with the given digest."""
+    digest = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escaped(title)}</title><style>{_STYLE}</style></head>\n<body>{content}<script>{_SCRIPT}</script></body></html>\n"
+    )

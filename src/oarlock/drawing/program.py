@@ -7,9 +7,8 @@ from pathlib import Path
 
 from oarlock.drawing.details import bytes_of, count_text, describe_var, elements_of, memory_text, plain, type_of
 from oarlock.drawing.escaping import escaped
-from oarlock.drawing.html import frames_html
+from oarlock.drawing.html import frames_html, page
 from oarlock.drawing.outline import Frame, Outline, count_ops
-from oarlock.drawing.page import page
 from oarlock.drawing.style import css_variables
 from oarlock.drawing.svg import draw_frames
 from oarlock.errors import ArgumentError

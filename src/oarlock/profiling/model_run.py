@@ -15,7 +15,7 @@ from oarlock.ir.size import evaluate, names_in
 from oarlock.profiling.profiler import Profile, profile
 from oarlock.runtime.recording import each
 from oarlock.tensor.dtype import to_torch
-from oarlock.training.replay import open_batches
+from oarlock.training.batches import open_batches
 from oarlock.training.trainer import train
 
 __all__ = ["make_feed", "profile_model"]

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import statistics
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -12,14 +13,13 @@ import torch
 
 from oarlock.io.atomic_write import write_file
 from oarlock.profiling.chrome_trace import trace_of
-from oarlock.profiling.machine import measure_peak
 from oarlock.profiling.tables import format_time, table_of_totals, table_of_waits
 from oarlock.profiling.totals import Timed, Total, multiply_adds_of, nest, totals, waits
 from oarlock.registry.range_check import require_count
-from oarlock.runtime.place import CPUPlace, Place
+from oarlock.runtime.place import CPUPlace, Place, device_of
 from oarlock.runtime.recording import EnoughRecorded, Recorder, recording
 
-__all__ = ["Profile", "profile"]
+__all__ = ["Profile", "measure_peak", "profile"]
 
 
 class Profile:
@@ -151,3 +151,29 @@ def profile(*, steps: int | None = None, warm_up: int = 0, ends: bool = False, p
     require_count("warm_up", warm_up, least=0)
     with contextlib.suppress(EnoughRecorded), recording(steps=steps, warm_up=warm_up, ends=ends) as recorder:
         yield Profile(recorder, place)
+
+
+_SIZES = {"cpu": (256, 512, 1024), "cuda": (4096, 8192)}
+
+
+def measure_peak(place: Place, dtype: torch.dtype = torch.float32) -> float:
+    """Return the speed of the fastest product of two square matrices, in billions of floating-point operations per second.
+
+    It takes a fifth of a second with the current number of threads. Other load on the machine lowers the result.
+    """
+    device = device_of(place)
+    sizes = _SIZES.get(device.type, (512,))
+    return max(_rate(size, dtype, device, seconds=0.2 / len(sizes)) for size in sizes)
+
+
+def _rate(size: int, dtype: torch.dtype, device: torch.device, *, seconds: float) -> float:
+    left, right = (torch.ones((size, size), dtype=dtype, device=device) for _ in range(2))
+    fastest, until, runs = float("inf"), time.perf_counter() + seconds, 0
+    while runs < 3 or time.perf_counter() < until:
+        begin = time.perf_counter()
+        torch.mm(left, right)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        fastest = min(fastest, time.perf_counter() - begin)
+        runs += 1
+    return 2e-9 * size**3 / fastest

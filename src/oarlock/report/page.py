@@ -18,8 +18,7 @@ from oarlock.plotting.palette import Look, legend_of, looks_of
 from oarlock.plotting.svg import STYLE, draw_chart
 from oarlock.proto.limits import Limits
 from oarlock.registry.text import parse_program
-from oarlock.report.epochs import best_table, epoch_table
-from oarlock.report.facts import checkpoint_table, configuration, environment, timings
+from oarlock.report.facts import best_table, checkpoint_table, configuration, environment, epoch_table, timings
 from oarlock.report.markup import seconds_text, section, text
 from oarlock.report.prediction import Sample, read_sample
 from oarlock.report.samples import draw_sample

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy
 import torch
 
-from oarlock.drawing.rows import draw_rows
+from oarlock.drawing.canvas import draw_rows
 from oarlock.errors import ArgumentError, OarlockError
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here

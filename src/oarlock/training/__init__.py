@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from oarlock.training.early_stopping import EarlyStopping
     from oarlock.training.evaluation import evaluate
     from oarlock.training.interruption import Interrupted, Stopping
+    from oarlock.training.invocation import settings
     from oarlock.training.records import EpochRecord, TrainingResult, ValidationRecord
     from oarlock.training.run_folder import Run
     from oarlock.training.run_plot import plot
     from oarlock.training.run_record import RunRecord
-    from oarlock.training.script_settings import settings
     from oarlock.training.trainer import train
 
 __all__ = [
@@ -45,7 +45,7 @@ _HOMES = {
     "ValidationRecord": "records",
     "evaluate": "evaluation",
     "plot": "run_plot",
-    "settings": "script_settings",
+    "settings": "invocation",
     "train": "trainer",
 }
 

@@ -1,5 +1,6 @@
-"""Minibatches of rows, in an order that depends on the seed and the epoch."""
+"""Minibatches of a table, in an order that depends on the seed and the epoch, or of a stream, which cannot be seeked."""
 
+import contextlib
 import math
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -11,18 +12,17 @@ import torch
 
 from oarlock.data.program_inputs import Feed, ProgramInputs, require_alike
 from oarlock.data.recognition import open_data
-from oarlock.data.source import Source
+from oarlock.data.source import Source, Stream
 from oarlock.data.table import ColumnTable, LazyTable, Table
 from oarlock.errors import FeedError
 from oarlock.ir.program import Program
 from oarlock.runtime import random
 from oarlock.runtime.feed import check_feed
 from oarlock.runtime.place import CPUPlace
+from oarlock.runtime.value import describe_value
 from oarlock.training.reading_ahead import by_thread, by_workers
-from oarlock.training.transforming import feed_of
 
-__all__ = ["Batch", "Batches", "part_of"]
-
+__all__ = ["Batch", "Batches", "Replay", "feed_of", "one_epoch", "open_batches", "part_of"]
 
 _AT_ONCE = 2**21  # bytes of batches to gather at once: code that runs rarely is not cached, and slow
 _LINE = 64  # bytes: alignment affects rounding, so it must not depend on the first step of a run
@@ -202,3 +202,97 @@ class Batches:
         assert isinstance(table, Table)
         rows = rows if table.numbers is None else table.numbers[rows]
         return feed_of(columns, self.source, self.inputs, self.seed, epoch, number, rows=rows, rounds=table.rounds)
+
+
+def feed_of(
+    batch: object,
+    source: Source,
+    inputs: ProgramInputs,
+    seed: int,
+    epoch: int,
+    number: int,
+    *,
+    rows: numpy.ndarray | None = None,
+    rounds: bool = False,
+) -> Feed:
+    """Return the feed of batch `number` of an epoch. Raises FeedError if the transform returns anything but columns by name.
+
+    A transform of two arguments gets a random generator, seeded by the program's `seed`, the epoch and the batch.
+    """
+    if source.transform is not None:
+        batch = dict(batch) if isinstance(batch, Mapping) else batch
+        generator = [numpy.random.default_rng(random.key_of(seed, "transform", epoch, number))] if source.draws else []
+        batch = source.transform(batch, *generator)
+        if not isinstance(batch, Mapping):
+            raise FeedError(f"transform returned {describe_value(batch)}, not a dict of input names and columns")
+    return inputs.feed(batch, rows, rounds=rounds)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The batches of a stream. Their number per epoch is known if the stream declares it, or after the first epoch."""
+
+    source: Source
+    stream: Stream
+    inputs: ProgramInputs
+    seed: int
+    worker: tuple[int, int] = (0, 1)
+
+    @property
+    def per_epoch(self) -> int | None:
+        """The number of batches per epoch, if known."""
+        return self.stream.length
+
+    def after(self, step: int) -> Generator[Batch, None, None]:
+        """Yield the batches that follow `step` steps, epoch after epoch without end. Raises FeedError for an empty epoch."""
+        return by_thread(self._one_by_one(step), self.source.ahead)
+
+    def _one_by_one(self, step: int) -> Generator[Batch, None, None]:
+        # Only a stream that is a function of the epoch can start at a later epoch.
+        epoch, behind = divmod(step, self.per_epoch) if self.per_epoch and self.stream.takes_epoch else (0, step)
+        while True:
+            batches, number = self.stream.batches(epoch), 0
+            current = next(batches, _NONE)
+            if current is _NONE:
+                raise FeedError(f"the data set has no batches in epoch {epoch + 1}")
+            while current is not _NONE:
+                following = next(batches, _NONE)
+                if behind:
+                    behind -= 1
+                else:
+                    feed = feed_of(current, self.source, self.inputs, self.seed, epoch, number)
+                    rows = len(next(iter(feed.values()))) if feed else 1
+                    yield self._own(Batch(epoch, number, following is _NONE, feed, rows))
+                current, number = following, number + 1
+            epoch += 1
+
+    def _own(self, batch: Batch) -> Batch:
+        """Return the rows of this worker."""
+        if self.worker[1] == 1:
+            return batch
+        part = part_of(batch.rows, self.worker)
+        return batch._replace(feed={name: column[part] for name, column in batch.feed.items()})
+
+
+_NONE = object()
+
+
+def open_batches(
+    data: "Mapping[str, object] | Source", program: Program, batch_size: int, *, shuffle: bool = True, worker: tuple[int, int] = (0, 1)
+) -> "Batches | Replay":
+    """Return the minibatches of `data` for `program`: of `batch_size` rows, in order without `shuffle`; a stream has its own batches.
+
+    `worker` is the index of this worker and the number of workers; each gets its part of every minibatch.
+    """
+    if isinstance(data, Source) and isinstance(data.rows, Stream):
+        return Replay(data, data.rows, ProgramInputs.of(program), program.seed, worker)
+    return Batches.of(data, program, batch_size, shuffle=shuffle, worker=worker)
+
+
+def one_epoch(batches: "Batches | Replay") -> Generator[Batch, None, None]:
+    """Yield the batches of the first epoch."""
+    with contextlib.closing(batches.after(0)) as found:
+        for batch in found:
+            yield batch
+            if batch.is_last:
+                return

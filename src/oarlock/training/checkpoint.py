@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ import oarlock.training.checkpoint_writing as checkpoint_writing  # `from` would
 from oarlock.errors import FormatError, OarlockError, WriteError
 from oarlock.io.files import open_file, open_within, read_file
 from oarlock.training.checkpoint_writing import MANIFEST, NAME, PARTS, UNFINISHED
+from oarlock.training.records import EpochRecord, ValidationRecord
 
 __all__ = [
+    "SavedState",
     "find_checkpoints",
     "find_latest",
     "read_checkpoint",
@@ -120,3 +123,35 @@ def write_part(folder: Path, step: int, name: str, data: bytes) -> None:
         checkpoint_writing.write_part(str(folder), step, name, data)
     except OSError as error:
         raise WriteError(f'"{name}" of the checkpoint of step {step} in "{folder}" cannot be written: {error.strerror or error}') from error
+
+
+@dataclass(frozen=True)
+class SavedState:
+    """The progress and metrics in a checkpoint: the finished epochs, and the sums of the current one.
+
+    `per_epoch` is the number of batches per epoch, if known; `is_ended`: whether `on_epoch` ended the run.
+    """
+
+    steps: int
+    history: list[EpochRecord]
+    rows: int
+    totals: dict[str, float]
+    per_epoch: int | None
+    is_ended: bool
+    validations: list[ValidationRecord] = field(default_factory=list)
+
+    def to_bytes(self) -> bytes:
+        """Return the state as JSON. The text of each record is cached, because the history grows and checkpoints delay training."""
+        held = {name: value for name, value in vars(self).items() if name not in ("history", "validations")}
+        history, validations = (", ".join([record.text for record in records]) for records in (self.history, self.validations))
+        return f'{{"history": [{history}], "validations": [{validations}], {json.dumps(held)[1:]}'.encode()
+
+    @classmethod
+    def from_json(cls, held: dict[str, Any], where: str) -> "SavedState":
+        """Return the state from parsed JSON. Raises FormatError, which mentions `where` it was."""
+        try:
+            history = [EpochRecord(**record) for record in held["history"]]
+            validations = [ValidationRecord(**record) for record in held["validations"]]
+            return cls(**{**held, "history": history, "validations": validations})
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise FormatError(f"the state of the checkpoint of {where} cannot be read") from error

@@ -13,7 +13,7 @@ from oarlock.errors import ArgumentError, LimitError
 from oarlock.io.files import read_file
 from oarlock.suggestions import did_you_mean, list_names
 
-__all__ = ["Given", "format_toml", "read_configuration", "read_tables", "refuse_unknown"]
+__all__ = ["Given", "flatten", "format_toml", "read_configuration", "read_tables", "refuse_unknown"]
 
 _LARGEST = 2**20  # bytes of a file
 _PARTS, _DEEPEST = 32, 64  # parts of a key; tables inside each other
@@ -37,7 +37,7 @@ def read_configuration(path: Path | None, assignments: Sequence[str] = ()) -> di
     """
     found: dict[str, Given] = {}
     if path is not None:
-        found |= {name: Given(value, path.name) for name, value in _flat(read_tables(path))}
+        found |= {name: Given(value, path.name) for name, value in flatten(read_tables(path)).items()}
     for text in assignments:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
@@ -79,13 +79,12 @@ def _require_flat(tables: Mapping[str, object], name: str) -> None:
     raise LimitError(f'the tables of "{name}" are nested more than {_DEEPEST} deep')
 
 
-def _flat(tables: Mapping[str, object], above: str = "") -> list[tuple[str, object]]:
-    """Return the leaves of nested tables by dotted names."""
-    return [
-        leaf
-        for name, value in tables.items()
-        for leaf in (_flat(value, f"{above}{name}.") if isinstance(value, Mapping) else [(f"{above}{name}", value)])
-    ]
+def flatten(tables: Mapping[str, object], above: str = "") -> dict[str, object]:
+    """Return the leaves of nested tables by dotted names, such as `training.batch_size`."""
+    leaves: dict[str, object] = {}
+    for name, value in tables.items():
+        leaves |= flatten(value, f"{above}{name}.") if isinstance(value, Mapping) else {f"{above}{name}": value}
+    return leaves
 
 
 def refuse_unknown(given: Mapping[str, Given], known: Sequence[str], advice: str | None = None) -> None:

@@ -20,9 +20,9 @@ from oarlock.runtime.initialization import init
 from oarlock.runtime.place import Place
 from oarlock.runtime.preparation import Values
 from oarlock.runtime.scope import Scope
+from oarlock.training.batches import one_epoch, open_batches
 from oarlock.training.metrics import Means, metrics_in
 from oarlock.training.records import TrainingResult
-from oarlock.training.replay import one_epoch, open_batches
 from oarlock.training.run_folder import load_run
 
 __all__ = ["evaluate"]

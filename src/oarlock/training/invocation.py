@@ -1,18 +1,52 @@
-"""The command that runs a script: its values for `ol.settings` and `ol.train`, and their results."""
+"""The command that runs a script: its options, and its values for `ol.settings` and `ol.train` there."""
 
+import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from oarlock.errors import ArgumentError
 from oarlock.training.configuration import Given, format_toml, refuse_unknown
-from oarlock.training.options import OPTIONS, TrainOptions
 from oarlock.training.records import TrainingResult
 from oarlock.training.run_folder import Run
 from oarlock.training.setting_types import Setting, convert, declared_by
 
-__all__ = ["PASSED", "Invocation", "current_invocation"]
+__all__ = ["OPTIONS", "PASSED", "Invocation", "TrainOptions", "current_invocation", "settings"]
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """The options of `oarlock train` by name, None if not given. `oarlock train --help` explains each."""
+
+    data: str | None = None
+    validate: str | None = None
+    validate_every: int | None = None
+    columns: list[str] = field(default_factory=list)
+    epochs: int | None = None
+    batch_size: int | None = None
+    optimizer: str | None = None
+    lr: float | None = None
+    steps: int | None = None
+    seed: int | None = None
+    save: Path | None = None
+    run: Path | None = None
+    save_every: int | None = None
+    log: list[str] = field(default_factory=list)
+    backend: str | None = None
+    place: str | None = None
+    shard_optimizer: bool | None = None
+    sync_batch_norm: bool | None = None
+
+    @property
+    def given(self) -> dict[str, object]:
+        """The given options by name."""
+        return {name: getattr(self, name) for name in OPTIONS if getattr(self, name) not in (None, [])}
+
+
+OPTIONS = tuple(field.name for field in fields(TrainOptions))
+
 
 Shown = Literal["live", "plain", "quiet"]
 _SECTION = "train"
@@ -132,3 +166,33 @@ _in_use = [Invocation()]  # the first one is for scripts that Python runs direct
 def current_invocation() -> Invocation:
     """Return the current invocation."""
     return _in_use[-1]
+
+
+Settings = TypeVar("Settings")
+
+
+def settings(defaults: Settings) -> Settings:
+    """Declare the settings of a script: return `defaults`, with the values given on the command line.
+
+        settings = ol.settings({"hidden": 32, "train": {"lr": 1e-3, "epochs": 20}})
+
+    `oarlock train script.py --config train.toml --set train.lr=3e-4` sets them by name, from a TOML file and individually; if Python runs
+    the script directly, the defaults apply. `defaults` is a dict or a dataclass instance, possibly nested. The result has the same
+    structure and types: those that a dataclass declares, or those of the values in a dict. A run folder stores the settings, and `oarlock
+    resume` uses them again. Call it once in a script, before training.
+
+    Raises ArgumentError for an undeclared setting, and for a value of the wrong type.
+    """
+    return _with(defaults, current_invocation().declare(declared_by(defaults)))
+
+
+def _with(defaults: Any, values: Mapping[str, object], above: str = "") -> Any:
+    """Return a copy of `defaults` with the values."""
+    is_dict = isinstance(defaults, Mapping)
+    names = list(defaults) if is_dict else [field.name for field in dataclasses.fields(defaults) if field.init]
+    found = {}
+    for name in names:
+        value = defaults[name] if is_dict else getattr(defaults, name)
+        dotted = f"{above}{name}"
+        found[name] = values[dotted] if dotted in values else _with(value, values, f"{dotted}.")
+    return found if is_dict else dataclasses.replace(defaults, **found)

@@ -18,8 +18,9 @@ from oarlock.runtime.preparation import Values
 from oarlock.runtime.recording import each
 from oarlock.runtime.scope import Scope, frozen_in, lock_of_writing
 from oarlock.runtime.step import Step
-from oarlock.training.batches import Batch, Batches
+from oarlock.training.batches import Batch, Batches, Replay, one_epoch
 from oarlock.training.best_state import BestState
+from oarlock.training.checkpoint import SavedState
 from oarlock.training.early_stopping import EarlyStopping
 from oarlock.training.interruption import Interrupted, Stopping
 from oarlock.training.last_good import LastGood
@@ -27,9 +28,7 @@ from oarlock.training.loggers.isolation import Loggers
 from oarlock.training.metrics import LossWatch, Means, metrics_in, store_means, take_means
 from oarlock.training.progress import Display
 from oarlock.training.records import EpochRecord, TrainingResult, ValidationRecord
-from oarlock.training.replay import Replay, one_epoch
 from oarlock.training.run_folder import RunFolder
-from oarlock.training.saved_state import SavedState
 from oarlock.training.together import shared_by
 
 __all__ = ["Loop"]

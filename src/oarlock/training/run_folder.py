@@ -4,17 +4,23 @@ import contextlib
 import hashlib
 import json
 import os
+import platform
+import secrets
 import threading
+import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy
+import safetensors.torch
 import torch
 
 import oarlock.training.checkpoint_writing as checkpoint_writing  # `from` would trigger the package's `__getattr__`
-from oarlock.data.program_inputs import Feed
+from oarlock.data.program_inputs import Feed, ProgramInputs
 from oarlock.errors import FormatError, MissingFileError, OarlockError, ProgramError, ScopeError, WriteError
 from oarlock.io.atomic_write import write_file
 from oarlock.io.container import PROGRAM
@@ -28,9 +34,11 @@ from oarlock.ir.program import Program
 from oarlock.ir.var import Var
 from oarlock.registry.range_check import require_count
 from oarlock.runtime.not_finite import describe_range
+from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.recording import note_beside, slice_of
 from oarlock.runtime.scope import Scope, frozen_in, lock_of_writing
 from oarlock.training.checkpoint import (
+    SavedState,
     find_checkpoints,
     find_latest,
     read_checkpoint,
@@ -41,17 +49,13 @@ from oarlock.training.checkpoint import (
 from oarlock.training.checkpoint_copy import CheckpointCopy
 from oarlock.training.checkpoint_process import CheckpointWriter
 from oarlock.training.configuration import format_toml
-from oarlock.training.description import describe_environment, describe_run
 from oarlock.training.folder_lock import LOCK, FolderLock
-from oarlock.training.metric_log import LOG
-from oarlock.training.metric_log_writing import MetricLogWriter
+from oarlock.training.metric_log import LOG, MetricLogWriter
 from oarlock.training.metrics import without_means
 from oarlock.training.records import EpochRecord, TrainingResult, ValidationRecord
-from oarlock.training.sample import sample_of
-from oarlock.training.saved_state import SavedState
 from oarlock.training.shares import MODEL, Shares, load_checkpoint
 
-__all__ = ["Run", "RunFolder", "load_run"]
+__all__ = ["Run", "RunFolder", "describe_environment", "describe_run", "load_run", "sample_of"]
 
 _ABOUT, _CONFIGURATION, _CHECKPOINTS = "run.json", "config.toml", "checkpoints"
 _LARGEST_ABOUT = 2**20  # bytes of run.json
@@ -343,3 +347,70 @@ def load_run(path: Path) -> Model:
         what = "no intact checkpoint" if (path / _ABOUT).is_file() else "no run"
         raise MissingFileError(f'the folder "{path}" contains {what}')
     return load_checkpoint(find_checkpoints(path / _CHECKPOINTS)[found[0]])
+
+
+def describe_run(program: Program, data: str, command: Sequence[str]) -> dict[str, Any]:
+    """Return the settings of a run that starts now, with a new `id`."""
+    assert program.training is not None
+    return {
+        "id": secrets.token_hex(8),
+        "program": content_hash(program),
+        "seed": program.seed,
+        "training": asdict(program.training),
+        "targets": list(program.targets),
+        "data": data,
+        "command": list(command),
+        "working_folder": os.getcwd(),
+        "started": round(time.time(), 6),
+        "environment": describe_environment(),
+    }
+
+
+def describe_environment() -> dict[str, Any]:
+    """Return the machine and the versions of the libraries that compute."""
+    return {
+        "oarlock": metadata.version("oarlock") if _is_installed() else "a checkout",
+        "torch": torch.__version__,
+        "numpy": numpy.__version__,
+        "python": platform.python_version(),
+        "system": platform.platform(terse=True),
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+def _is_installed() -> bool:
+    try:
+        metadata.version("oarlock")
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+_LARGEST = 4 * 2**20  # bytes of all rows; fewer rows are kept to stay below
+
+
+def sample_of(program: Program, feed: Feed, rows: int, count: int) -> bytes | None:
+    """Return up to `count` of the `rows` rows of a feed, evenly spaced, as a safetensors file; None if there are none or they do not fit.
+
+    Columns are named by their inputs, and row splits by the names of theirs.
+    """
+    count = min(count, rows) if feed else 0
+    while count:
+        tensors = _taken(program, feed, numpy.linspace(0, rows - 1, count).round().astype("int64"))
+        if sum(tensor.nbytes for tensor in tensors.values()) <= _LARGEST:
+            return safetensors.torch.save(tensors)
+        count //= 2
+    return None
+
+
+def _taken(program: Program, feed: Mapping[str, "numpy.ndarray | Ragged"], chosen: numpy.ndarray) -> dict[str, torch.Tensor]:
+    splits, found = ProgramInputs.of(program).splits, {}
+    for name, column in feed.items():
+        taken = column[chosen] if isinstance(column, Ragged) or column.ndim else column  # a scalar belongs to all rows
+        if isinstance(taken, Ragged):
+            found |= dict(zip([name, *splits[name]], [taken.values, *taken.splits], strict=True))
+        else:
+            found[name] = taken
+    return {name: torch.from_numpy(numpy.array(value, order="C")) for name, value in found.items()}

@@ -17,11 +17,10 @@ from oarlock.passes.parallel.rewrite import data_parallel
 from oarlock.passes.parallel.sharded_optimizer import shard_optimizer as keep_shares
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.workers import Workers
-from oarlock.training.checkpoint import write_part
+from oarlock.training.checkpoint import SavedState, write_part
 from oarlock.training.folder_lock import wait_for_writer
 from oarlock.training.records import EpochRecord, TrainingResult, ValidationRecord
 from oarlock.training.run_folder import Run, RunFolder
-from oarlock.training.saved_state import SavedState
 from oarlock.training.shares import Shares
 
 __all__ = ["FollowedFolder", "open_folder", "require_one_start", "shared_by", "tell"]

@@ -4,8 +4,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from oarlock.training.loggers.selection import get_package
-from oarlock.training.loggers.settings import flat, new_to
+from oarlock.training.configuration import flatten
+from oarlock.training.loggers.selection import get_package, new_to
 
 __all__ = ["MLflow"]
 
@@ -54,7 +54,7 @@ class MLflow:
             return
         tags = {"oarlock.id": str(settings["id"]), "mlflow.runName": self.name or str(settings["id"])}
         self._run = client.create_run(experiment, tags=tags).info.run_id
-        entries = flat({**settings, **self.settings})
+        entries = flatten({**settings, **self.settings})
         self._client.log_batch(self._run, params=[self._entities.Param(name, str(value)[:_LONGEST]) for name, value in entries.items()])
 
     def log(self, step: int, values: Mapping[str, float]) -> None:

@@ -1,7 +1,7 @@
-"""Creating loggers by name, and importing the packages that they need."""
+"""Creating loggers by name, and parts that several loggers have in common."""
 
 import importlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from oarlock.errors import ArgumentError
@@ -9,7 +9,7 @@ from oarlock.ir.location import here
 from oarlock.registry.creator import describe_value
 from oarlock.training.loggers.protocol import Logger
 
-__all__ = ["get_package", "open_loggers"]
+__all__ = ["get_package", "new_to", "open_loggers"]
 
 _KINDS = {
     "tensorboard": ("TensorBoard", "a folder: tensorboard:runs/tensorboard"),
@@ -53,3 +53,8 @@ def _opened(logger: object) -> Logger:
             hint='use ol.training.loggers.TensorBoard("runs/tensorboard"), or implement ol.training.loggers.Logger',
         )
     return logger
+
+
+def new_to(held: Mapping[str, int], step: int, values: Mapping[str, float]) -> dict[str, float]:
+    """Return the `values` that are newer than the last logged steps `held`, by label."""
+    return {label: value for label, value in values.items() if held.get(label, -1) < step} if held else dict(values)

@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from oarlock.training.configuration import flatten
 from oarlock.training.loggers.selection import get_package
-from oarlock.training.loggers.settings import flat
 
 __all__ = ["TensorBoard"]
 
@@ -49,7 +49,7 @@ class TensorBoard:
             start = self._event.SessionLog(status=self._event.SessionLog.START)
             self._write(step=step + 1, session_log=start)
         else:
-            self._text("settings", flat({**settings, **self.settings}), step)
+            self._text("settings", flatten({**settings, **self.settings}), step)
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Write the values of a step."""

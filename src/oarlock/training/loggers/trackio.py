@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from oarlock.training.loggers.selection import get_package
-from oarlock.training.loggers.settings import flat, new_to
+from oarlock.training.configuration import flatten
+from oarlock.training.loggers.selection import get_package, new_to
 
 __all__ = ["Trackio"]
 
@@ -33,7 +33,7 @@ class Trackio:
             "embed": False,
             "auto_log_gpu": False,
             "auto_log_cpu": False,
-            "config": flat({**settings, **self.settings}),
+            "config": flatten({**settings, **self.settings}),
         }
         self._run = self._package.init(**{"project": self.project, **usual, **self.options, "name": name})
 
