@@ -117,7 +117,7 @@ def main(seed: int = 0, epochs: int = 8, torchvision: bool = False, path: str = 
     apart = abs(ol.infer(logits, {"image": test["image"]}, result.parameters) - theirs.numpy()).max()
     print(f"back in PyTorch: the same logits, within {apart:.0e}")
     ol.save_model(ol.layer.softmax(logits), result.parameters, path)
-    print(f"saved {path}, which needs none of the classes above")
+    print(f"saved {path}")
     return reached
 
 

@@ -68,7 +68,7 @@ def test_the_curves_of_runs_are_drawn(monkeypatch):
 
 def test_the_chart_has_every_workload_of_the_table():
     document = draw.FIGURES.read_text(encoding="utf-8")
-    table = document.split("| ours / best |")[1].split("\n\n")[0]
+    table = document.split("| Oarlock / best |")[1].split("\n\n")[0]
     assert [name.split()[0] for name, *_ in draw.read_step_times(document)] == re.findall(r"^\| ([WI]\d+) \|", table, re.MULTILINE)
 
 

@@ -31,7 +31,7 @@ def test_a_residual_network_is_pretrained_imported_tuned_and_taken_back(few_digi
     lines = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("epoch")]
     assert [line.partition(":")[0] for line in lines] == [
         "in PyTorch",
-        "the last layer alone",
+        "only the last layer",
         "all layers",
         "back in PyTorch",
         f"saved {path}",
@@ -83,7 +83,7 @@ def test_training_steps_under_onnx_runtime_lose_what_ours_lose(tmp_path, capsys)
     path = tmp_path / "step.onnx"
     assert load("trained_by_onnxruntime")["main"](seed=0, steps=12, path=str(path)) < 1e-5
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == f"{path} takes image, label and 18 values of state, from batch_norm_0.mean on"
+    assert lines[0] == f"{path} takes image, label and 18 values of state, such as batch_norm_0.mean"
     assert [line.split()[1] for line in lines[1:-1]] == ["1", "11", "12"]
     losses = [float(line.split()[3]) for line in lines[1:-1]]
     assert losses[-1] < losses[0]
