@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import oarlock as ol
-from oarlock.training.reading_ahead import by_workers
+from oarlock.training.reading_ahead import prefetch_in_processes
 
 
 def cost() -> ol.Var:
@@ -165,7 +165,7 @@ class Refusing(ol.data.Table):
 
 def test_a_process_that_reads_ahead_says_what_it_refused_with_its_hint(tmp_path):
     with pytest.raises(ol.DataError) as raised:
-        next(by_workers(Refusing(), [numpy.array([5])], 1, 1))
+        next(prefetch_in_processes(Refusing(), [numpy.array([5])], 1, 1))
     assert str(raised.value) == expected("""
         "5.png" is no image
               it is text

@@ -79,7 +79,7 @@ def test_the_command_lists_them(folder):
     assert a == ["a", "abababab", "finished", "8", "0.1", "x", "3/3", "30", "0.3", "*", "0.7", "*", "0.2,", "epoch", "2", "*"]
     assert b == ["b", "cdcdcdcd", "stopped", "16", "0.2", "x", "1/3", "10", "0.4", "0.6", "0.4,", "epoch", "1"]
     assert c == ["c", "abababab", "stopped", "8", "1", "0/3", "0"]
-    assert alike == ["the", "same", "program:", "a,", "c"]
+    assert alike == ["runs", "of", "the", "same", "program:", "a,", "c"]
     assert [line[0] for line in shown(folder / "b", folder / "a", "--by", "loss")] == ["run", "a", "b"]
 
 
@@ -126,6 +126,6 @@ def test_a_name_steers_no_terminal(tmp_path):
 
 
 def test_no_runs_are_said_and_no_folder_is_refused(tmp_path):
-    assert shown(tmp_path) == [["no", "run", "in", str(tmp_path)]]
+    assert shown(tmp_path) == [["no", "runs", "in", str(tmp_path)]]
     done = CliRunner().invoke(main.app, ["runs", str(tmp_path / "nothing")])
     assert str(done.exception) == f'there is no folder "{tmp_path / "nothing"}"'

@@ -140,7 +140,7 @@ def test_settings_are_a_dict_or_a_dataclass_of_what_a_file_holds():
 
 
 def test_an_option_is_that_of_the_setting_of_its_name():
-    with Invocation(["oarlock"], asked={"epochs": 5, "lr": 0.5, "data": "x.csv"}) as invocation:
+    with Invocation(["oarlock"], given_options={"epochs": 5, "lr": 0.5, "data": "x.csv"}) as invocation:
         assert ol.settings({"epochs": 1, "train": {"lr": 0.1}}) == {"epochs": 5, "train": {"lr": 0.5}}
         assert invocation.options().given == {"data": "x.csv"}
         assert invocation.in_effect == {"train.data": "x.csv", "epochs": 5, "train.lr": 0.5}

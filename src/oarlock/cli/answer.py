@@ -30,10 +30,10 @@ def write_answer(
     file: BinaryIO, *, status: int = 0, network: bool, text: str = "", output: bytes | memoryview = b"", error: object = None
 ) -> None:
     """Write an answer. A status above 255 is written as 255."""
-    said = text.encode(errors="backslashreplace")
-    head = {"error": error, "status": min(max(status, 0), 255), "network": network, "text": len(said), "output": len(output)}
+    encoded = text.encode(errors="backslashreplace")
+    head = {"error": error, "status": min(max(status, 0), 255), "network": network, "text": len(encoded), "output": len(output)}
     file.write(json.dumps(head, ensure_ascii=False).encode(errors="backslashreplace") + b"\n")
-    file.write(said)
+    file.write(encoded)
     file.write(output)
     file.flush()
 

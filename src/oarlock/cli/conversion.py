@@ -104,13 +104,13 @@ def prune(
     """
     require_no_checkpoint(path, checkpoint)
     if path.is_dir():
-        from oarlock.cli.run_checkpoint import choose_checkpoint, predicting
+        from oarlock.cli.run_checkpoint import choose_checkpoint, prediction_model
 
-        model, said = choose_checkpoint(path, checkpoint or "best", untrusted=untrusted)
-        model, said = model if targets else predicting(model, path), f": {said}"
+        model, description = choose_checkpoint(path, checkpoint or "best", untrusted=untrusted)
+        model, description = model if targets else prediction_model(model, path), f": {description}"
     else:
-        model, said = load_model(path, untrusted=untrusted), ""
-    if not targets and not said:
+        model, description = load_model(path, untrusted=untrusted), ""
+    if not targets and not description:
         raise ArgumentError(
             f'no variable of the model file "{path}" is given',
             given=[f"it computes {', '.join(model.program.targets)}"],
@@ -118,7 +118,7 @@ def prune(
         )
     kept = {name: model.program.get_target(name) for name in targets} or model.program
     save_model(kept, model, destination(output), columns=model.columns)
-    typer.echo(f"saved {output}{said}")
+    typer.echo(f"saved {output}{description}")
 
 
 def quantize(

@@ -43,19 +43,19 @@ def evaluate(
     those of the run.
     """
     configure_process(keep_memory=not is_child())
-    asked = _options(path)
+    of_run = _options(path)
     require_no_checkpoint(path, checkpoint)
     chosen = choose_checkpoint(path, checkpoint or "newest", untrusted=untrusted) if path.is_dir() else None
     model = load_model(path, untrusted=untrusted) if chosen is None else chosen.model
-    name = data if data is not None else asked.validate
+    name = data if data is not None else of_run.validate
     if name is None:
         raise ArgumentError("no data to measure on", hint="--data table.csv:test")
     _require_measured(model, path)
-    given = seed if seed is not None else asked.seed
-    source = open_source(name, seed=model.program.seed if given is None else given, columns=columns or asked.columns, known=model.columns)
+    given = seed if seed is not None else of_run.seed
+    source = open_source(name, seed=model.program.seed if given is None else given, columns=columns or of_run.columns, known=model.columns)
     found = measure(model, source, batch_size=batch_size)
     if chosen is not None and checkpoint is not None:
-        typer.echo(chosen.said)
+        typer.echo(chosen.description)
     typer.echo(f"{name}  " + format_metrics({label: value for label, value in found.items() if isinstance(value, float)}))
     for label, value in found.items():
         if isinstance(value, numpy.ndarray):

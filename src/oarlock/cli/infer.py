@@ -50,20 +50,20 @@ def infer(
         raise MissingFileError(f'there is no folder "{output.parent}"')
     configure_process(keep_memory=not is_child())
     if path.is_dir():
-        from oarlock.cli.run_checkpoint import choose_checkpoint, predicting
+        from oarlock.cli.run_checkpoint import choose_checkpoint, prediction_model
 
-        trained, said = choose_checkpoint(path, checkpoint or "best", untrusted=untrusted)
-        model = predicting(trained, path)
+        trained, description = choose_checkpoint(path, checkpoint or "best", untrusted=untrusted)
+        model = prediction_model(trained, path)
     else:
-        model, said = inference.load_model(path, untrusted=untrusted), None
+        model, description = inference.load_model(path, untrusted=untrusted), None
     table = open_source(data, seed=model.program.seed if seed is None else seed, columns=columns, known=model.columns).rows
     assert isinstance(table, Table)
     arrays: dict[str, Any] = table.whole()
     feed = ProgramInputs.of(model.program).feed(arrays, table.numbers, rounds=table.rounds)
     predicted = inference.infer(model, feed)
     console = Console(highlight=False, soft_wrap=True)
-    if said is not None:
-        console.print(said, markup=False)
+    if description is not None:
+        console.print(description, markup=False)
     if output is not None:
         write(output, _written(predicted, model, as_csv=output.suffix.lower() == ".csv"))
         console.print(f"saved {output}", markup=False)

@@ -66,8 +66,8 @@ def import_verb(words: Sequence[str]) -> None:
         verbs[name[0]].load(name[0])
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"oarlock {importlib.import_module('oarlock').__version__}")
         raise typer.Exit
 

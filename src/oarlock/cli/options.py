@@ -12,7 +12,17 @@ import typer
 
 from oarlock.errors import ArgumentError, MissingFileError
 
-__all__ = ["Columns", "Imports", "Plain", "Quiet", "checkpoint_option", "import_operators", "parse_sizes", "require_no_checkpoint", "shown"]
+__all__ = [
+    "Columns",
+    "Imports",
+    "Plain",
+    "Quiet",
+    "checkpoint_option",
+    "import_operators",
+    "parse_sizes",
+    "progress_kind",
+    "require_no_checkpoint",
+]
 
 
 def checkpoint_option(unless_given: str) -> Any:
@@ -40,7 +50,7 @@ Plain = Annotated[bool, typer.Option("--plain", help="Print one line per epoch, 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only warnings and errors.")]
 
 
-def shown(*, plain: bool, quiet: bool) -> Literal["plain", "quiet"] | None:
+def progress_kind(*, plain: bool, quiet: bool) -> Literal["plain", "quiet"] | None:
     """Return the selected display. Raises ArgumentError if both options are given."""
     if plain and quiet:
         raise ArgumentError("--plain and --quiet exclude each other: give one of them")

@@ -23,7 +23,7 @@ from oarlock.profiling.model_run import profile_model
 from oarlock.runtime.process import configure_process
 from oarlock.training.invocation import Invocation
 
-__all__ = ["WARM_UP", "ProfilePath", "ProfileSteps", "profile", "traced"]
+__all__ = ["WARM_UP", "ProfilePath", "ProfileSteps", "profile", "write_trace"]
 
 WARM_UP = 5  # steps: the first compiles the plan
 
@@ -35,7 +35,7 @@ ProfileSteps = Annotated[int, typer.Option(min=1, help=f"Number of steps to trac
 
 
 @contextmanager
-def traced(path: Path | None, steps: int) -> Iterator[None]:
+def write_trace(path: Path | None, steps: int) -> Iterator[None]:
     """Write a trace of the steps run in this context to `path`, unless it is None, and print its summary, even after an error."""
     if path is None:
         yield
@@ -108,9 +108,9 @@ def _of_script(
 ) -> Profile:
     """Profile a script, or the training of the model that it defines, without keeping the run."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        asked = {"data": data, "columns": columns, "batch_size": batch_size}
+        given_options = {"data": data, "columns": columns, "batch_size": batch_size}
         if data is not None:
-            asked |= {"run": Path(folder) / "run", "epochs": 2**31}
-        with Invocation(sys.argv, {}, asked, "quiet") as invocation, record(steps=steps, warm_up=warm_up, ends=True) as found:
+            given_options |= {"run": Path(folder) / "run", "epochs": 2**31}
+        with Invocation(sys.argv, {}, given_options, "quiet") as invocation, record(steps=steps, warm_up=warm_up, ends=True) as found:
             run_script(path, arguments, invocation)
     return found

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from oarlock.cli.options import Plain, Quiet, shown
+from oarlock.cli.options import Plain, Quiet, progress_kind
 from oarlock.cli.script_run import run_script
 from oarlock.errors import ArgumentError, FormatError, MissingFileError, OarlockError
 from oarlock.io.files import read_file
@@ -46,7 +46,7 @@ def resume(
         raise FormatError(f'"{about}" has no valid record of the command that started the run') from error
     if not command:
         raise FormatError(f'"{about}" has no valid record of the command that started the run')
-    progress, settings, resolved = shown(plain=plain, quiet=quiet), settings.resolve(), folder.resolve()
+    progress, settings, resolved = progress_kind(plain=plain, quiet=quiet), settings.resolve(), folder.resolve()
     is_script = command[0].endswith(".py") and os.path.basename(command[0]) != "__main__.py"
     if is_script and epochs is not None:
         raise ArgumentError("--epochs needs a run that `oarlock train` started; a script sets its own number of epochs")

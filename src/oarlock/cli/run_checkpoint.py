@@ -14,14 +14,14 @@ from oarlock.training.checkpoint import find_checkpoints, find_latest, read_chec
 from oarlock.training.run_record import RunRecord
 from oarlock.training.shares import load_checkpoint
 
-__all__ = ["Chosen", "choose_checkpoint", "predicting"]
+__all__ = ["Chosen", "choose_checkpoint", "prediction_model"]
 
 
 class Chosen(NamedTuple):
     """A checkpoint of a run: its training program with values, and a line that describes it."""
 
     model: Model
-    said: str
+    description: str
 
 
 def choose_checkpoint(run: Path, which: str, *, untrusted: bool = False) -> Chosen:
@@ -40,7 +40,7 @@ def choose_checkpoint(run: Path, which: str, *, untrusted: bool = False) -> Chos
         found = find_latest(run / "checkpoints")  # skips damaged ones
         if found is None:
             raise MissingFileError(f'"{run}" has no intact checkpoint', hint=f"oarlock resume {run} continues the run")
-        return Chosen(load_checkpoint(find_checkpoints(run / "checkpoints")[found[0]]), _said(record, found[0]))
+        return Chosen(load_checkpoint(find_checkpoints(run / "checkpoints")[found[0]]), _describe(record, found[0]))
     step = best.step if which == "best" else int(which)
     if step not in kept:
         raise MissingFileError(
@@ -49,10 +49,10 @@ def choose_checkpoint(run: Path, which: str, *, untrusted: bool = False) -> Chos
             hint="--checkpoint best, or newest",
         )
     read_checkpoint(kept[step])  # raises an error if it is damaged
-    return Chosen(load_checkpoint(kept[step]), _said(record, step))
+    return Chosen(load_checkpoint(kept[step]), _describe(record, step))
 
 
-def _said(record: RunRecord, step: int) -> str:
+def _describe(record: RunRecord, step: int) -> str:
     """Return a line that describes a checkpoint of a run."""
     best = None if record.judged_by is None else record.best(record.judged_by)
     newest = max((kept.step for kept in record.checkpoints), default=step)
@@ -60,7 +60,7 @@ def _said(record: RunRecord, step: int) -> str:
     return f"step {step} of {record.path}" + (f", the {word} checkpoint" if word else "")
 
 
-def predicting(model: Model, path: Path) -> Model:
+def prediction_model(model: Model, path: Path) -> Model:
     """Return the inference model of a training program from a checkpoint at `path`, as `--save` would write it.
 
     Raises ArgumentError if the checkpoint has no prediction program, and the errors of `ol.load_model`.

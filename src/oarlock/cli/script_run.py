@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from oarlock.cli.train_call import refuse_arguments, require_folder_of, require_program_file, resumed, stopped, train_model
+from oarlock.cli.train_call import exit_interrupted, refuse_arguments, require_folder_of, require_program_file, resume_command, train_model
 from oarlock.errors import ArgumentError
 from oarlock.io.model import program_of, save_model
 from oarlock.ir.var import Var
@@ -63,7 +63,7 @@ def run_script(path: Path, arguments: list[str], invocation: Invocation, sending
     """
     require_program_file(path)
     before, folder = sys.argv, str(path.resolve().parent)
-    passed = [text for name in PASSED if name in invocation.asked for text in (f"--{name}", str(invocation.asked[name]))]
+    passed = [text for name in PASSED if name in invocation.given_options for text in (f"--{name}", str(invocation.given_options[name]))]
     sys.argv = [str(path), *passed, *arguments]
     sys.path.insert(0, folder)
     invocation.is_script = True
@@ -73,11 +73,11 @@ def run_script(path: Path, arguments: list[str], invocation: Invocation, sending
         names = runpy.run_path(str(path), run_name="__main__")
     except Interrupted as interrupt:
         if invocation.folder is not None:
-            stopped(interrupt.result, resumed(invocation.folder))
+            exit_interrupted(interrupt.result, resume_command(invocation.folder))
         saved = Path(f"{path.stem}.interrupted.safetensors")
         save_model(interrupt.result, saved)
         how = "--data DATA, where DATA is a .npz file of the training data, or digits:train"
-        stopped(interrupt.result, f"oarlock train {shlex.quote(str(saved))} {how}", saved)
+        exit_interrupted(interrupt.result, f"oarlock train {shlex.quote(str(saved))} {how}", saved)
     finally:
         invocation.is_script = False
         sys.argv = before
@@ -126,7 +126,7 @@ def _train_model(path: Path, model: _ScriptModel, options: TrainOptions, invocat
             sending.send(made, options.given)
             train_model(made, options)
     except Interrupted as interrupt:
-        stopped(interrupt.result, resumed(run))
+        exit_interrupted(interrupt.result, resume_command(run))
 
 
 def _optimizer(options: TrainOptions, own: Optimizer | None) -> Optimizer | None:

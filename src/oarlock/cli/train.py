@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from oarlock.cli.options import Columns, Imports, Plain, Quiet, shown
+from oarlock.cli.options import Columns, Imports, Plain, Quiet, progress_kind
 from oarlock.cli.output_file import destination, is_child
-from oarlock.cli.profile import ProfilePath, ProfileSteps, traced
+from oarlock.cli.profile import ProfilePath, ProfileSteps, write_trace
 from oarlock.cli.script_run import run_script
-from oarlock.cli.train_call import refuse_arguments, require_folder_of, require_program_file, resumed, stopped, train_model
+from oarlock.cli.train_call import exit_interrupted, refuse_arguments, require_folder_of, require_program_file, resume_command, train_model
 from oarlock.cli.untrusted_run import Untrusted
 from oarlock.cli.workers import Workers, start_workers
 from oarlock.errors import ArgumentError, NotFiniteError
@@ -139,10 +139,10 @@ def train(
         require_program_file(path)
     if workers != 1 and untrusted:
         raise ArgumentError("--untrusted runs a single process without communication", hint="leave out --workers")
-    configuration, progress = read_configuration(config, settings), shown(plain=plain, quiet=quiet)
+    configuration, progress = read_configuration(config, settings), progress_kind(plain=plain, quiet=quiet)
     start_workers(workers)
     configure_process(keep_memory=not is_child())  # an untrusted program must release unused memory
-    asked = {
+    given_options = {
         "data": data,
         "validate": validate,
         "validate_every": validate_every,
@@ -163,7 +163,7 @@ def train(
         "sync_batch_norm": None if sync_batch_norm else False,
     }
     is_script = path.suffix == ".py"
-    with Invocation(sys.argv, configuration, asked, progress) as invocation, traced(profile, profile_steps):
+    with Invocation(sys.argv, configuration, given_options, progress) as invocation, write_trace(profile, profile_steps):
         if is_script and untrusted:
             raise ArgumentError("--untrusted needs a saved program: a script is arbitrary Python code")
         if is_script and not invocation.has("data"):  # the script trains by itself, on every worker
@@ -230,7 +230,7 @@ def _train_saved(path: Path, arguments: list[str], invocation: Invocation, sendi
             + [f"--columns {shlex.quote(text)}" for text in options.columns]
             + ["--untrusted"] * untrusted
         )
-        stopped(interrupt.result, again if options.run is None else resumed(options.run), saved)
+        exit_interrupted(interrupt.result, again if options.run is None else resume_command(options.run), saved)
     except NotFiniteError as error:
         save_model(error.result, destination(saved), columns=model.columns)
         if invocation.progress != "quiet":
@@ -243,5 +243,5 @@ def _require_confined(options: TrainOptions, invocation: Invocation) -> None:
     for name in ("run", "log"):
         if name in options.given:
             raise ArgumentError(f"--{name} cannot be used with --untrusted: the child process cannot write files or use the network")
-    if options.save is not None and "save" not in invocation.asked:
+    if options.save is not None and "save" not in invocation.given_options:
         raise ArgumentError("with --untrusted, the output path must be given by --save, not in the config file")

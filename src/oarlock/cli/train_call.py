@@ -19,7 +19,7 @@ from oarlock.training.records import TrainingResult
 from oarlock.training.run_folder import Run
 from oarlock.training.trainer import train
 
-__all__ = ["refuse_arguments", "require_folder_of", "require_program_file", "resumed", "stopped", "train_model"]
+__all__ = ["exit_interrupted", "refuse_arguments", "require_folder_of", "require_program_file", "resume_command", "train_model"]
 
 
 def train_model(model: Model, options: TrainOptions) -> None:
@@ -84,11 +84,11 @@ def require_folder_of(path: Path | None) -> None:
         raise MissingFileError(f'there is no folder "{path.parent}"')
 
 
-def resumed(run: Path) -> str:
+def resume_command(run: Path) -> str:
     return f"oarlock resume {shlex.quote(str(run))}"
 
 
-def stopped(result: TrainingResult, following: str, saved: Path | None = None) -> NoReturn:
+def exit_interrupted(result: TrainingResult, following: str, saved: Path | None = None) -> NoReturn:
     """Print the progress of an interrupted run and the command that continues it; exit with status 130."""
     typer.echo(f"\ninterrupted after {result.steps} steps" + (f"; saved {saved}" if saved is not None else "") + f"\nNext: {following}")
     raise typer.Exit(130)

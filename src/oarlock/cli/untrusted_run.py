@@ -98,7 +98,7 @@ def run_untrusted(*arguments: str | os.PathLike[str], limits: ProcessLimits | No
         if stopping.asked:
             raise Interrupted(None if answer is None or answer.error is not None else _ended(answer)) from None
         if isinstance(raised, TimeoutError):
-            raise _took(f"{verb}: the child process ran longer than {limits.seconds:g} seconds", "seconds") from None
+            raise _limit_error(f"{verb}: the child process ran longer than {limits.seconds:g} seconds", "seconds") from None
         raise
     if answer.error is None:
         return _ended(answer)
@@ -116,17 +116,17 @@ def _take_answer(verb: str, group: ProcessGroup, limits: ProcessLimits) -> Answe
         most = getattr(limits, f"{name}_bytes")
         if length > most:
             what = "printed" if name == "text" else "returned"
-            raise _took(f"{verb}: the child process {what} more than {most:,} bytes", f"{name}_bytes")
+            raise _limit_error(f"{verb}: the child process {what} more than {most:,} bytes", f"{name}_bytes")
 
     try:
         return read_answer(group.read_line, group.read, allow=allow)
     except EOFError:
         status = group.wait()
-        raise (_died(verb, status, limits) if status else _unreadable(verb)) from None
+        raise (_exit_error(verb, status, limits) if status else _answer_error(verb)) from None
     except LimitError:  # also a ValueError
         raise
     except (ValueError, RecursionError):
-        raise _unreadable(verb) from None
+        raise _answer_error(verb) from None
 
 
 def _environment() -> dict[str, str]:
@@ -142,21 +142,21 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _took(message: str, name: str) -> LimitError:
+def _limit_error(message: str, name: str) -> LimitError:
     return LimitError(message, hint=f"limits=ProcessLimits({name}=...)")
 
 
-def _died(verb: str, status: int, limits: ProcessLimits) -> OarlockError:
+def _exit_error(verb: str, status: int, limits: ProcessLimits) -> OarlockError:
     """Return the error for a child that ended without an answer."""
     if status == -signal.SIGXCPU:
-        return _took(f"{verb}: the child process used more than {limits.cpu_seconds} seconds of CPU time", "cpu_seconds")
+        return _limit_error(f"{verb}: the child process used more than {limits.cpu_seconds} seconds of CPU time", "cpu_seconds")
     if status == -signal.SIGKILL:
         return LimitError(f"{verb}: the system killed the child process, which usually means that memory or CPU time ran out", hint=_REPORT)
     how = signal.Signals(-status).name if status < 0 else f"status {status}"
     return KernelError(f"{verb}: the child process ended with {how} and without an answer", hint=_REPORT)
 
 
-def _unreadable(verb: str) -> OarlockError:
+def _answer_error(verb: str) -> OarlockError:
     return KernelError(f"{verb}: the answer of the child process cannot be read", hint=_REPORT)
 
 
@@ -167,7 +167,7 @@ def _error(verb: str, fields: Mapping[str, object]) -> OarlockError:
     texts = {name: fields[name] for name in ("message", "location", "contract", "running", "hint", "op") if fields.get(name) is not None}
     lines = [*texts.values(), *given] if isinstance(given, list) else [None]
     if not isinstance(kind, str) or kind not in kinds or "message" not in texts or not all(isinstance(line, str) for line in lines):
-        return _unreadable(verb)
+        return _answer_error(verb)
     return kinds[kind](**texts, given=given)  # it escapes control characters
 
 

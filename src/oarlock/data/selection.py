@@ -20,12 +20,12 @@ def parse_columns(given: Sequence[str]) -> Columns | None:
     """Parse command-line columns: "x=width,height", "x=first:last", "label=kind", "x=*". None if there are none. Raises ArgumentError."""
     found: dict[str, str | list[str]] = {}
     for text in given:
-        name, equals, asked = text.partition("=")
-        if not name or not equals or not asked or name in found:
+        name, equals, wanted = text.partition("=")
+        if not name or not equals or not wanted or name in found:
             raise ArgumentError(
                 f"columns must be given as NAME=COLUMN, each name once, not {text!r:.60}", hint='--columns "x=width,height"'
             )
-        found[name] = asked.split(",") if "," in asked else asked
+        found[name] = wanted.split(",") if "," in wanted else wanted
     return found or None
 
 
@@ -43,7 +43,7 @@ def in_known_order(columns: Columns | None, known: Mapping[str, Sequence[str]], 
     missing = {name: list(taken) for name, taken in known.items() if name not in names}
     if columns is None:
         return {**{name: name for name in names}, **missing} if missing else None
-    return {name: list(known[name]) if asked == "*" and name in known else asked for name, asked in columns.items()}
+    return {name: list(known[name]) if wanted == "*" and name in known else wanted for name, wanted in columns.items()}
 
 
 class SelectedTable(Table):
@@ -60,11 +60,11 @@ class SelectedTable(Table):
         if columns is None:
             self.columns, self.joined = {name: [name] for name in table.names}, set()
         else:
-            named = {name: self._named(asked) for name, asked in columns.items() if asked != "*"}
+            named = {name: self._named(wanted) for name, wanted in columns.items() if wanted != "*"}
             taken = {column for names in named.values() for column in names}
             self.columns = {name: named.get(name, [column for column in table.names if column not in taken]) for name in columns}
             self.joined = {
-                name for name, asked in columns.items() if not isinstance(asked, str) or asked == "*" or asked not in table.names
+                name for name, wanted in columns.items() if not isinstance(wanted, str) or wanted == "*" or wanted not in table.names
             }
         self.names = tuple(self.columns)
 
@@ -92,14 +92,14 @@ class SelectedTable(Table):
             if wanted is None or name in wanted
         }
 
-    def _named(self, asked: str | Sequence[str]) -> list[str]:
-        if isinstance(asked, str) and asked not in self.table.names and ":" in asked:
-            first, _, last = asked.partition(":")
+    def _named(self, wanted: str | Sequence[str]) -> list[str]:
+        if isinstance(wanted, str) and wanted not in self.table.names and ":" in wanted:
+            first, _, last = wanted.partition(":")
             names = list(self.table.names)
             begin = names.index(self._known(first)) if first else 0
             end = names.index(self._known(last)) if last else len(names) - 1
             return names[begin : end + 1]
-        return [self._known(name) for name in ([asked] if isinstance(asked, str) else asked)]
+        return [self._known(name) for name in ([wanted] if isinstance(wanted, str) else wanted)]
 
     def _known(self, name: str) -> str:
         if name not in self.table.names:

@@ -94,5 +94,5 @@ class Source:
 
     @property
     def ahead(self) -> int:
-        """The number of batches to read ahead."""
+        """The number of batches to prefetch."""
         return self.prefetch if self.prefetch is not None else 0 if isinstance(self.rows, Stream) or self.rows.is_in_memory else 2

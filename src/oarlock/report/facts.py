@@ -90,7 +90,7 @@ def timings(run: RunRecord) -> str:
 
 
 def checkpoint_table(run: RunRecord, shown: int | None) -> str:
-    """Return a table of the checkpoints. `shown` is the step of the one that makes the predictions."""
+    """Return a table of the checkpoints. `shown` is the step of the checkpoint that makes the predictions."""
     best = None if run.judged_by is None else run.best(run.judged_by)
     rows = []
     for checkpoint in run.checkpoints[-_SHOWN:]:

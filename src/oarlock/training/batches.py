@@ -20,7 +20,7 @@ from oarlock.runtime import random
 from oarlock.runtime.feed import check_feed
 from oarlock.runtime.place import CPUPlace
 from oarlock.runtime.value import describe_value
-from oarlock.training.reading_ahead import by_thread, by_workers
+from oarlock.training.reading_ahead import prefetch_in_processes, prefetch_in_thread
 
 __all__ = ["Batch", "Batches", "Replay", "feed_of", "one_epoch", "open_batches", "part_of"]
 
@@ -114,7 +114,7 @@ class Batches:
         """Yield the minibatches that follow `step` steps, epoch after epoch without end."""
         if self.source.workers and self.columns is None:
             return self._by_workers(step)
-        return by_thread(self._in_bulk(step) if self._gathered else self._by_one(step), self._ahead)
+        return prefetch_in_thread(self._in_bulk(step) if self._gathered else self._by_one(step), self._ahead)
 
     @property
     def _wanted(self) -> list[str] | None:
@@ -182,7 +182,7 @@ class Batches:
         for epoch, first in self._epochs(step):
             order = self.order(epoch)
             chosen = [self._chosen(order, number) for number in range(first, self.per_epoch)]
-            read = by_workers(self.source.rows, chosen, self.source.workers, max(1, self.source.ahead))
+            read = prefetch_in_processes(self.source.rows, chosen, self.source.workers, max(1, self.source.ahead))
             for number, (rows, columns) in enumerate(zip(chosen, read, strict=True), start=first):
                 yield self._batch(epoch, number, self._fed(columns, rows, epoch, number))
 
@@ -245,7 +245,7 @@ class Replay:
 
     def after(self, step: int) -> Generator[Batch, None, None]:
         """Yield the batches that follow `step` steps, epoch after epoch without end. Raises FeedError for an empty epoch."""
-        return by_thread(self._one_by_one(step), self.source.ahead)
+        return prefetch_in_thread(self._one_by_one(step), self.source.ahead)
 
     def _one_by_one(self, step: int) -> Generator[Batch, None, None]:
         # Only a stream that is a function of the epoch can start at a later epoch.

@@ -147,18 +147,18 @@ class CheckpointWriter:
         assert self._channel is not None
         assert self._process is not None
         while True:
-            said = b""
+            message = b""
             with contextlib.suppress(ConnectionResetError):
                 try:
-                    said = self._channel.recv(LARGEST, socket.MSG_DONTWAIT)  # usually available: steps have been run since
+                    message = self._channel.recv(LARGEST, socket.MSG_DONTWAIT)  # usually available: steps have been run since
                 except BlockingIOError:
                     if _is_ready(self._channel) or self._process.poll() is None:
                         continue
-            if said == READY:
+            if message == READY:
                 self._is_ready = True
-            elif said:
-                fault: dict[str, object] = json.loads(said[ANSWER.size :]) if len(said) > ANSWER.size else {}
-                return fault | {"taken": ANSWER.unpack_from(said)}
+            elif message:
+                fault: dict[str, object] = json.loads(message[ANSWER.size :]) if len(message) > ANSWER.size else {}
+                return fault | {"taken": ANSWER.unpack_from(message)}
             else:
                 break
         self._end(kill=True)

@@ -58,22 +58,22 @@ _NOT_KEPT = ("run", "steps")  # a resumed run uses its own folder, and trains to
 class Invocation:
     """A command while it runs: a context manager that makes it the current invocation.
 
-    `command`: its words. `given`: settings by dotted names. `asked`: options of the command line. `progress`: the progress display, or
-    None to choose by the output. `is_script`: a script is running. `settings`: the settings declared by the script. `trains`: whether the
-    script called `ol.train`. `folder`: its run folder. `on_declared` is called after the script declared settings; `on_result` receives
-    the training result before the command to resume is printed.
+    `command`: its words. `given`: settings by dotted names. `given_options`: options of the command line. `progress`: the progress
+    display, or None to choose by the output. `is_script`: a script is running. `settings`: the settings declared by the script. `trains`:
+    whether the script called `ol.train`. `folder`: its run folder. `on_declared` is called after the script declared settings; `on_result`
+    receives the training result before the command to resume is printed.
     """
 
     def __init__(
         self,
         command: Sequence[str] = (),
         given: Mapping[str, Given] | None = None,
-        asked: Mapping[str, object] | None = None,
+        given_options: Mapping[str, object] | None = None,
         progress: Shown | None = None,
     ):
         self.command = list(command)
         self.given = dict(given or {})
-        self.asked = {name: value for name, value in (asked or {}).items() if value not in (None, [])}
+        self.given_options = {name: value for name, value in (given_options or {}).items() if value not in (None, [])}
         self.progress: Shown | None = progress
         self.settings: dict[str, object] = {}
         self.trains = self.is_script = False
@@ -96,11 +96,11 @@ class Invocation:
         """
         options = _OPTION_NAMES if self.command else ()
         theirs = {name: given for name, given in self.given.items() if name in declared or name not in options}
-        for name, value in list(self.asked.items()):
+        for name, value in list(self.given_options.items()):
             dotted = next((each for each in (f"{_SECTION}.{name}", name) if each in declared), None)
             if dotted is not None:
                 theirs[dotted] = Given(value, _option(name), is_text=not isinstance(value, list))
-                del self.asked[name]
+                del self.given_options[name]
         refuse_unknown(theirs, [*declared, *options])
         values = {name: setting.default for name, setting in declared.items()}
         values |= {name: convert(name, declared[name], given) for name, given in theirs.items()}
@@ -112,7 +112,7 @@ class Invocation:
     def has(self, option: str) -> bool:
         """Return whether the command sets an option, on its command line or in its section; a setting of the script does not count."""
         dotted = f"{_SECTION}.{option}"
-        return option in self.asked or (dotted in self.given and dotted not in self.settings)
+        return option in self.given_options or (dotted in self.given and dotted not in self.settings)
 
     def options(self) -> TrainOptions:
         """Return the options of the command line and, if absent there, of its section. Raises ArgumentError for an undeclared setting."""
@@ -120,7 +120,7 @@ class Invocation:
         known = declared_by(TrainOptions(), f"{_SECTION}.")
         refuse_unknown(left, list(known), "declare custom settings with ol.settings(...) in the script")
         values = {name.partition(".")[2]: convert(name, known[name], given) for name, given in left.items()}
-        return TrainOptions(**{**values, **self.asked})  # type: ignore[arg-type]
+        return TrainOptions(**{**values, **self.given_options})  # type: ignore[arg-type]
 
     def run_of(self, run: Run | str | os.PathLike[str] | None) -> Run | str | os.PathLike[str] | None:
         """Return the run folder for a call of `ol.train`: the given one, or that of the command.
@@ -131,7 +131,7 @@ class Invocation:
             return run
         self.trains = True
         options = self.options()
-        passed = [name for name in PASSED if name in self.asked and not self.settings]
+        passed = [name for name in PASSED if name in self.given_options and not self.settings]
         refused = [name for name in options.given if name not in ("run", "save_every", *passed)]
         if refused:
             raise ArgumentError(

@@ -12,12 +12,12 @@ from oarlock.data.table import Table
 from oarlock.errors import OarlockError
 from oarlock.runtime.recording import each
 
-__all__ = ["by_thread", "by_workers"]
+__all__ = ["prefetch_in_processes", "prefetch_in_thread"]
 
 Item = TypeVar("Item")
 
 
-def by_thread(items: Iterator[Item], ahead: int) -> Generator[Item, None, None]:
+def prefetch_in_thread(items: Iterator[Item], ahead: int) -> Generator[Item, None, None]:
     """Yield `items`, prefetched by a thread that ends when the generator is closed; at most `ahead` items wait.
 
     Errors in the thread are raised here.
@@ -61,7 +61,7 @@ def by_thread(items: Iterator[Item], ahead: int) -> Generator[Item, None, None]:
         thread.join(0.5)  # a thread blocked on its source ends with the process
 
 
-def by_workers(table: Table, chosen: list[numpy.ndarray], workers: int, ahead: int) -> Iterator[Any]:
+def prefetch_in_processes(table: Table, chosen: list[numpy.ndarray], workers: int, ahead: int) -> Iterator[Any]:
     """Yield the columns of the `chosen` rows of each batch in order, read by `workers` processes that prefetch `ahead` batches each.
 
     Errors in the processes are raised here unchanged.

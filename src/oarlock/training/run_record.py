@@ -149,18 +149,18 @@ def higher_is_better(label: str) -> bool:
 
 
 def _read_about(path: Path, untrusted: bool, follow: bool) -> dict[str, Any]:
-    said = f'"{path / "run.json"}" does not describe a run'
+    problem = f'"{path / "run.json"}" does not describe a run'
     data = read_file(path / "run.json", largest=_LARGEST, limit="file_bytes", untrusted=untrusted, follow=follow)
     try:
         about = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"{said}: it is not valid JSON", hint="it may be truncated; use another folder to start a new run") from error
+        raise FormatError(f"{problem}: it is not valid JSON", hint="it may be truncated; use another folder to start a new run") from error
     if not isinstance(about, dict) or not isinstance(about.get("program"), str):
-        raise FormatError(f'{said}: it has no valid "program"')
+        raise FormatError(f'{problem}: it has no valid "program"')
     training = about.get("training")
     for name in ("batch_size", "epochs"):
         if not isinstance(training, dict) or type(training.get(name)) is not int or not 0 <= training[name] < 2**32:
-            raise FormatError(f'{said}: "training" has no valid "{name}"')
+            raise FormatError(f'{problem}: "training" has no valid "{name}"')
     return about
 
 

@@ -14,7 +14,7 @@ from oarlock.ir.program import Program
 from oarlock.ir.traversal import walk
 from oarlock.registry.catalogue import standard
 from oarlock.runtime.workers import Workers, connect
-from oarlock.training.together import tell
+from oarlock.training.together import broadcast
 
 __all__ = ["REFUSED", "Received", "Sending", "receive"]
 
@@ -58,7 +58,7 @@ class Sending:
         save_model(model, written)
         texts = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
         self._tell({"status": "model", "options": texts})
-        tell(workers, written.getvalue())
+        broadcast(workers, written.getvalue())
 
     def send_script(self) -> None:
         """Make the other workers run the script too; only the first call has an effect."""
@@ -69,7 +69,7 @@ class Sending:
         self._is_done = True
         workers = connect()
         if workers.count > 1:
-            tell(workers, json.dumps(about).encode())
+            broadcast(workers, json.dumps(about).encode())
 
     def _require_known(self, program: Program) -> None:
         for op in walk(program.main):
@@ -98,16 +98,16 @@ def receive() -> Received | None:
     import oarlock.op.update  # noqa: F401  registers the operators of training programs
 
     workers = connect()
-    about = json.loads(tell(workers))
+    about = json.loads(broadcast(workers))
     if about["status"] == "ended":
         _wait_for_end(workers)
         return None
     if about["status"] == "script":
         return Received()
-    return Received(read_model(tell(workers), standard), about["options"])
+    return Received(read_model(broadcast(workers), standard), about["options"])
 
 
 def _wait_for_end(workers: Workers) -> None:
     """Wait until the first worker has ended: torchrun ends all workers when one ends, and its message may not be printed yet."""
     with suppress(WorkerError):
-        tell(workers)
+        broadcast(workers)

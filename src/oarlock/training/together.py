@@ -23,7 +23,7 @@ from oarlock.training.records import EpochRecord, TrainingResult, ValidationReco
 from oarlock.training.run_folder import Run, RunFolder
 from oarlock.training.shares import Shares
 
-__all__ = ["FollowedFolder", "open_folder", "require_one_start", "shared_by", "tell"]
+__all__ = ["FollowedFolder", "broadcast", "open_folder", "require_one_start", "shared_by"]
 
 _PART = 2**26  # bytes per exchange, each of which has the timeout of the connection
 
@@ -75,10 +75,10 @@ def require_one_start(workers: Workers, program: Program, steps: int) -> None:
 
 def _program_of(workers: Workers, program: Program, index: int) -> Program:
     """Return the program of one worker, on all workers."""
-    return Program.from_bytes(tell(workers, program.to_bytes(source=False), root=index))
+    return Program.from_bytes(broadcast(workers, program.to_bytes(source=False), root=index))
 
 
-def tell(workers: Workers, data: bytes = b"", *, root: int = 0) -> bytes:
+def broadcast(workers: Workers, data: bytes = b"", *, root: int = 0) -> bytes:
     """Broadcast `data` of worker `root` to all workers, and return it. The data of the others is ignored."""
     size = int(workers.broadcast(torch.tensor([len(data)]), root))
     if workers.index == root:
