@@ -21,7 +21,8 @@ from typer.testing import CliRunner
 
 import oarlock as ol
 from oarlock.cli import main
-from oarlock.report.markup import byte_text, seconds_text, time_text
+from oarlock.drawing.details import memory_text
+from oarlock.report.markup import seconds_text, time_text
 from oarlock.report.page import draw_report
 from oarlock.report.prediction import find_compared, read_sample
 from oarlock.report.samples import as_pixels
@@ -281,7 +282,7 @@ def test_times_and_sizes_are_read_at_a_glance():
     assert [seconds_text(value) for value in (41e-6, 0.0032, 3.21, 75, 7500, 400_000, None, math.nan)] == [
         "41 µs", "3.2 ms", "3.21 s", "1 min 15 s", "2 h 05 min", "4 d 15 h", None, None,
     ]  # fmt: skip
-    assert [byte_text(value) for value in (0, 1023, 1536, 5 * 2**20, 3 * 2**41)] == ["0 B", "1023 B", "1.5 KiB", "5.0 MiB", "6.0 TiB"]
+    assert [memory_text(value) for value in (0, 1023, 1536, 5 * 2**20, 3 * 2**41)] == ["0 B", "1023 B", "1.5 KiB", "5.0 MiB", "6.0 TiB"]
     assert [time_text(value) for value in (0, 1e300, "now", True)] == ["1970-01-01 00:00:00 UTC", None, None, None]
 
 

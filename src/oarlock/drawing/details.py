@@ -92,12 +92,13 @@ def count_text(count: int) -> str:
     return f"{count:,}"
 
 
-def memory_text(count: int) -> str:
-    """Format a size in bytes, such as 1.5 MiB."""
-    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count} B"
+def memory_text(count: float) -> str:
+    """Format a size in bytes, such as 512 B or 1.5 MiB."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
 
 
 def _author(location: Location | None) -> list[str]:

@@ -7,6 +7,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from oarlock.drawing.details import memory_text
 from oarlock.profiling.totals import WAITS, Total
 
 __all__ = ["table_of_totals", "table_of_waits"]
@@ -28,7 +29,7 @@ def table_of_totals(rows: Sequence[Total], title: str, top: int, peak: float | N
         cells = [row.name, f"{row.calls:,.4g}", format_time(row.seconds), f"{row.share * 100:.1f} %"]
         cells += ["?" if row.multiply_adds is None else f"{row.multiply_adds:,.0f}" if row.multiply_adds else ""]
         cells += [f"{fast:,.1f}" if fast else "", *([f"{fast / peak * 100:.0f} %" if fast else ""] if peak else [])]
-        table.add_row(*cells, format_bytes(row.bytes) if row.bytes else "")
+        table.add_row(*cells, memory_text(row.bytes) if row.bytes else "")
     return _text(table)
 
 
@@ -51,13 +52,6 @@ def format_time(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.2f} {unit}"
     return f"{seconds * 1e6:.1f} µs"
-
-
-def format_bytes(count: float) -> str:
-    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count:.0f} B"
 
 
 def _text(table: Table) -> str:

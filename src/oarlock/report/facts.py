@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy
 
+from oarlock.drawing.details import memory_text
 from oarlock.ir.program import Program
 from oarlock.plotting.axis import format_number
-from oarlock.report.markup import byte_text, facts, seconds_text, table, text, time_text
+from oarlock.report.markup import facts, seconds_text, table, text, time_text
 from oarlock.training.records import EpochRecord, ValidationRecord
 from oarlock.training.run_comparison import flat_settings
 from oarlock.training.run_record import RunRecord, higher_is_better
@@ -98,7 +99,7 @@ def checkpoint_table(run: RunRecord, shown: int | None) -> str:
         notes += [f"best {text(run.judged_by)}"] if best is not None and best.step == checkpoint.step else []
         notes += ["used for the predictions"] if checkpoint.step == shown else []
         notes = notes if checkpoint.is_whole else ["damaged"]
-        rows.append([f"{checkpoint.step:,}", byte_text(checkpoint.bytes), ", ".join(notes)])
+        rows.append([f"{checkpoint.step:,}", memory_text(checkpoint.bytes), ", ".join(notes)])
     return table(["step", "size", ""], rows, numbers=(0, 1)) if rows else ""
 
 

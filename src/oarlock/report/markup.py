@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from oarlock.drawing.escaping import escaped
 from oarlock.errors import visible
 
-__all__ = ["byte_text", "facts", "seconds_text", "section", "table", "text", "time_text"]
+__all__ = ["facts", "seconds_text", "section", "table", "text", "time_text"]
 
 _LONGEST = 400  # characters of a text, which is untrusted
 
@@ -62,12 +62,3 @@ def time_text(seconds: object) -> str | None:
         return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds))
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def byte_text(count: float) -> str:
-    """Format a size as `512 B`, `1.3 MiB`."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} TiB"

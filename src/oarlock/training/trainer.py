@@ -84,9 +84,9 @@ def train(
     scope continues that run; a scope used by another program is refused, and `scope.new_scope()` trains its parameters independently.
     `progress=False` prints nothing.
 
-    `validate` is the validation data, measured after each epoch, or after every `validate_every` steps; it is not shuffled. `show` maps
-    labels to further variables to report. Plain variables are averaged over rows; `ol.metric` metrics are reset at each pass and reported
-    after the last batch.
+    `validate` is the validation data, measured after each epoch, or after every `validate_every` steps, neither shuffled nor transformed
+    by `transform`. `show` maps labels to further variables to report. Plain variables are averaged over rows; `ol.metric` metrics are
+    reset at each pass and reported after the last batch.
 
     `run` is a run folder, a path or an `ol.training.Run`: it stores the program, metrics and checkpoints, written in the background. If
     the folder contains a run, training resumes from its last checkpoint, bit-identically, so an interrupted script can simply be run
