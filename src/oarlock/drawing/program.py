@@ -17,7 +17,6 @@ from oarlock.ir.block import Block
 from oarlock.ir.block_stack import default_program
 from oarlock.ir.location import here
 from oarlock.ir.program import Program
-from oarlock.registry.range_check import require_count
 
 __all__ = ["ProgramDrawing", "draw"]
 
@@ -136,7 +135,7 @@ def draw(program: Program | Block | None = None, *, depth: int | None = None, so
     block = default_program().main if program is None else program.main if isinstance(program, Program) else program
     if not isinstance(block, Block):
         raise ArgumentError(f"draw takes a program, not {type(program).__name__}", location=here(), hint="ol.draw(model.program)")
-    if depth is not None:
-        require_count("draw: depth", depth, least=0)
+    if depth is not None and (not isinstance(depth, int) or depth < 0):
+        raise ArgumentError(f"draw: depth is a whole number from 0, not {depth!r:.60}", location=here())
     with collection_paused():
         return ProgramDrawing(Outline(block, source=source), depth)
