@@ -165,10 +165,7 @@ def values_of(program: Program, scope: Scope, *, lent: bool = True, wanted: Sequ
 
 
 def _in_order(names: Sequence[str], message: str, arguments: tuple[object, ...], keywords: dict[str, object]) -> tuple[object, ...]:
-    """Return positional and keyword arguments in the order of `names`, the first of which is optional.
-
-    Raises ArgumentError with `message`.
-    """
+    """Return positional and keyword arguments in the order of `names`; the first may be missing. Raises ArgumentError."""
     count = len(arguments) + len(keywords)
     names = names if names[0] in keywords else names[-count:]
     free = [name for name in names if name not in keywords]
@@ -227,10 +224,7 @@ def _only_inputs(program: Program, dataset: object) -> dict[str, object]:
 
 
 def scope_of(parameters: object, program: Program | None) -> Scope:
-    """Return the scope of an argument `parameters` for `program`.
-
-    Raises ArgumentError, or UndefinedVarError for an unknown name in a dict.
-    """
+    """Return the scope of an argument `parameters`. Raises ArgumentError, or UndefinedVarError for an unknown name in a dict."""
     for holder in ("scope", "parameters"):
         if isinstance(getattr(parameters, holder, None), Scope):
             return getattr(parameters, holder)

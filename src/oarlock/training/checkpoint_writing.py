@@ -80,10 +80,7 @@ class Spare:
         self._path = ""
 
     def put(self, path: str) -> None:
-        """Keep `path` as the spare folder for the next checkpoint, and remove the previous spare.
-
-        It is renamed first, so readers never see a partial checkpoint. A folder that cannot be renamed stays.
-        """
+        """Keep `path`, renamed so that readers never see it partially, as the spare folder, and remove the previous spare."""
         self.remove()
         with contextlib.suppress(OSError):
             self._path = _take_away(path)
@@ -250,10 +247,7 @@ def _take_parts(folder: str, step: int, into: str, names: Collection[str], to_co
 
 
 def _manifest(entries: Mapping[str, object], state: memoryview) -> bytes:
-    """Return the manifest as JSON.
-
-    The files come first, for readers that skip the state, which grows with the run and is inserted unparsed.
-    """
+    """Return the manifest as JSON: files first, for readers that skip the state, which grows with the run and is inserted unparsed."""
     files = json.dumps(entries).replace("}, ", "},\n  ").encode()
     return b'{"files": %b,\n "state": %b,\n "sha256": "%b"}\n' % (files, state, hashlib.sha256(state).hexdigest().encode())
 

@@ -4,14 +4,10 @@ import contextlib
 import hashlib
 import json
 import os
-import platform
-import secrets
 import threading
-import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,13 +45,14 @@ from oarlock.training.checkpoint import (
 from oarlock.training.checkpoint_copy import CheckpointCopy
 from oarlock.training.checkpoint_process import CheckpointWriter
 from oarlock.training.configuration import format_toml
+from oarlock.training.description import describe_environment, describe_run
 from oarlock.training.folder_lock import LOCK, FolderLock
 from oarlock.training.metric_log import LOG, MetricLogWriter
 from oarlock.training.metrics import without_means
 from oarlock.training.records import EpochRecord, TrainingResult, ValidationRecord
 from oarlock.training.shares import MODEL, Shares, load_checkpoint
 
-__all__ = ["Run", "RunFolder", "describe_environment", "describe_run", "load_run", "sample_of"]
+__all__ = ["Run", "RunFolder", "load_run", "sample_of"]
 
 _ABOUT, _CONFIGURATION, _CHECKPOINTS = "run.json", "config.toml", "checkpoints"
 _LARGEST_ABOUT = 2**20  # bytes of run.json
@@ -347,45 +344,6 @@ def load_run(path: Path) -> Model:
         what = "no intact checkpoint" if (path / _ABOUT).is_file() else "no run"
         raise MissingFileError(f'the folder "{path}" contains {what}')
     return load_checkpoint(find_checkpoints(path / _CHECKPOINTS)[found[0]])
-
-
-def describe_run(program: Program, data: str, command: Sequence[str]) -> dict[str, Any]:
-    """Return the settings of a run that starts now, with a new `id`."""
-    assert program.training is not None
-    return {
-        "id": secrets.token_hex(8),
-        "program": content_hash(program),
-        "seed": program.seed,
-        "training": asdict(program.training),
-        "targets": list(program.targets),
-        "data": data,
-        "command": list(command),
-        "working_folder": os.getcwd(),
-        "started": round(time.time(), 6),
-        "environment": describe_environment(),
-    }
-
-
-def describe_environment() -> dict[str, Any]:
-    """Return the machine and the versions of the libraries that compute."""
-    return {
-        "oarlock": metadata.version("oarlock") if _is_installed() else "a checkout",
-        "torch": torch.__version__,
-        "numpy": numpy.__version__,
-        "python": platform.python_version(),
-        "system": platform.platform(terse=True),
-        "machine": platform.machine(),
-        "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
-    }
-
-
-def _is_installed() -> bool:
-    try:
-        metadata.version("oarlock")
-    except metadata.PackageNotFoundError:
-        return False
-    return True
 
 
 _LARGEST = 4 * 2**20  # bytes of all rows; fewer rows are kept to stay below

@@ -31,6 +31,7 @@ from oarlock.runtime.process import configure_process
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.workers import connect
 from oarlock.training.batches import Batches, open_batches
+from oarlock.training.description import describe_run
 from oarlock.training.early_stopping import EarlyStopping
 from oarlock.training.invocation import current_invocation
 from oarlock.training.loggers.isolation import Loggers
@@ -41,7 +42,7 @@ from oarlock.training.metric_log import require_loggable
 from oarlock.training.new_run import MOST, NewRun, backend_setting, training_program, training_settings
 from oarlock.training.progress import Display, SilentDisplay, report_run_folder, select_display
 from oarlock.training.records import EpochRecord, TrainingResult
-from oarlock.training.run_folder import Run, describe_run
+from oarlock.training.run_folder import Run
 from oarlock.training.together import open_folder, require_one_start
 
 __all__ = ["train"]
