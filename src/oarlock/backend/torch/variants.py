@@ -69,7 +69,7 @@ class Variants:
         """Return the expressions of one function. Only these are derived, as a plan uses few functions."""
         if function not in self._lowered:
             own = self.operator.own_values
-            others = (self.number, None if own is None else own.kernel)  # their expressions would compute more than they do
+            others = (self.number, None if own is None else own.kernel)  # called as functions, as they compute less than the kernel
             derived = [] if function in others else derive_expressions(self.operator, function)
             self._lowered[function] = [*self._expressions.get(function, ()), *derived]
         return self._lowered[function]

@@ -215,17 +215,12 @@ def _scattered(x: Var, dim: int, index: Var, source: Var | None, value: Number |
 @rule("aten.index_add.default")
 def index_add(self: Var, dim: int, index: Var, source: Var, alpha: Number = 1):
     source = source if alpha == 1 else op.multiply(source, like(alpha, source))
-    return op.index_put(self, _front(source, self, dim), [as_integer(index)], axes=(axis_of(self, dim),), accumulate=True)
+    return op.index_put(self, source, [as_integer(index)], axes=(axis_of(self, dim),), accumulate=True)
 
 
 @rule("aten.index_copy.default")
 def index_copy(self: Var, dim: int, index: Var, source: Var):
-    return op.index_put(self, _front(source, self, dim), [as_integer(index)], axes=(axis_of(self, dim),), accumulate=False)
-
-
-def _front(source: Var, x: Var, dim: int) -> Var:
-    """Return the values of an index along one axis."""
-    return reshaped(source, shape_of(source)) if axis_of(x, dim) >= 0 else source
+    return op.index_put(self, source, [as_integer(index)], axes=(axis_of(self, dim),), accumulate=False)
 
 
 @rule("aten.index_fill.int_Scalar")
