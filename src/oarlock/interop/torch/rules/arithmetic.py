@@ -10,7 +10,7 @@ from oarlock.ir.var import Var
 from oarlock.registry.signature import TensorType
 
 
-def _times(x: Var | Number, factor: Number | Var) -> Var | Number:
+def _multiply(x: Var | Number, factor: Number | Var) -> Var | Number:
     if is_one(factor):
         return x
     return op.multiply(x, factor) if isinstance(x, Var) or isinstance(factor, Var) else x * factor
@@ -18,27 +18,27 @@ def _times(x: Var | Number, factor: Number | Var) -> Var | Number:
 
 @rule("aten.add.Tensor", "aten.add.Scalar", promote=("self", "other"))
 def add(self: Var | Number, other: Var | Number, alpha: Number = 1):
-    x, y = _both(self, _times(other, alpha))
+    x, y = _as_variables(self, _multiply(other, alpha))
     return op.logical_or(x, y) if x.dtype is DType.BOOL else op.add(x, y)
 
 
 @rule("aten.sub.Tensor", "aten.sub.Scalar", promote=("self", "other"))
 def sub(self: Var | Number, other: Var | Number, alpha: Number = 1):
-    return op.subtract(*_both(self, _times(other, alpha)))
+    return op.subtract(*_as_variables(self, _multiply(other, alpha)))
 
 
 @rule("aten.rsub.Tensor", "aten.rsub.Scalar", promote=("self", "other"))
 def rsub(self: Var | Number, other: Var | Number, alpha: Number = 1):
-    return op.subtract(*_both(other, _times(self, alpha)))
+    return op.subtract(*_as_variables(other, _multiply(self, alpha)))
 
 
 @rule("aten.mul.Tensor", "aten.mul.Scalar", "aten.multiply.Tensor", "aten.multiply.Scalar", promote=("self", "other"))
 def mul(self: Var | Number, other: Var | Number):
-    x, y = _both(self, other)
+    x, y = _as_variables(self, other)
     return op.logical_and(x, y) if x.dtype is DType.BOOL else op.multiply(x, y)
 
 
-def _both(x: Var | Number, y: Var | Number) -> tuple[Var, Var]:
+def _as_variables(x: Var | Number, y: Var | Number) -> tuple[Var, Var]:
     """Return both operands as variables of one dtype."""
     if isinstance(x, Var):
         return x, like(y, x)
@@ -57,12 +57,12 @@ def _both(x: Var | Number, y: Var | Number) -> tuple[Var, Var]:
     to_float=True,
 )
 def div(self: Var | Number, other: Var | Number):
-    return op.divide(*_both(self, other))
+    return op.divide(*_as_variables(self, other))
 
 
 @rule("aten.div.Tensor_mode", "aten.div.Scalar_mode", "aten.divide.Tensor_mode", promote=("self", "other"))
 def div_mode(self: Var | Number, other: Var | Number, rounding_mode: str | None):
-    x, y = _both(self, other)
+    x, y = _as_variables(self, other)
     if rounding_mode is None:
         return op.divide(as_floating(x), as_floating(y))
     if rounding_mode == "floor":
@@ -77,17 +77,17 @@ def div_mode(self: Var | Number, other: Var | Number, rounding_mode: str | None)
 
 @rule("aten.floor_divide.default", "aten.floor_divide.Scalar", promote=("self", "other"))
 def floor_divide(self: Var | Number, other: Var | Number):
-    return op.floor_divide(*_both(self, other))
+    return op.floor_divide(*_as_variables(self, other))
 
 
 @rule("aten.remainder.Tensor", "aten.remainder.Scalar", "aten.remainder.Scalar_Tensor", promote=("self", "other"))
 def remainder(self: Var | Number, other: Var | Number):
-    return op.remainder(*_both(self, other))
+    return op.remainder(*_as_variables(self, other))
 
 
 @rule("aten.fmod.Tensor", "aten.fmod.Scalar", promote=("self", "other"))
 def fmod(self: Var | Number, other: Var | Number):
-    return op.fmod(*_both(self, other))
+    return op.fmod(*_as_variables(self, other))
 
 
 @rule("aten.pow.Tensor_Scalar", promote=("self", "exponent"))
@@ -114,7 +114,7 @@ def pow_scalar(self: Var, exponent: Number | Var):
 
 @rule("aten.pow.Tensor_Tensor", "aten.pow.Scalar", promote=("self", "exponent"))
 def pow_tensor(self: Var | Number, exponent: Var | Number):
-    return op.power(*_both(self, exponent))
+    return op.power(*_as_variables(self, exponent))
 
 
 @rule("aten.float_power.Tensor_Tensor", "aten.float_power.Scalar")
@@ -185,8 +185,8 @@ def _clip(x: Var, lower: Number | Var | None, upper: Number | Var | None) -> Var
 @rule("aten.addcmul.default", promote=("self", "tensor1", "tensor2", "value"))
 def addcmul(self: Var, tensor1: Var, tensor2: Var, value: Number = 1):
     if self.dtype.is_floating:
-        return op.addcmul(self, _times(tensor1, value), tensor2)
-    return op.add(self, _times(op.multiply(tensor1, tensor2), value))
+        return op.addcmul(self, _multiply(tensor1, value), tensor2)
+    return op.add(self, _multiply(op.multiply(tensor1, tensor2), value))
 
 
 @rule("aten.addcdiv.default", promote=("self", "tensor1", "tensor2", "value"), to_float=True)
@@ -200,7 +200,7 @@ def lerp(self: Var, end: Var, weight: Number | Var, result: TensorType):
     return op.lerp(*(broadcasted(x, result.shape or ()) for x in (self, end, weight)))
 
 
-_OF_TWO = {
+_BINARY = {
     "copysign": ("copysign.Tensor", "copysign.Scalar"),
     "hypot": ("hypot.default",),
     "logaddexp": ("logaddexp.default",),
@@ -212,17 +212,17 @@ _OF_TWO = {
 }  # fmt: skip
 
 
-def _of_two(name: str) -> Callable[[Var | Number, Var | Number], Var]:
+def _binary_rule(name: str) -> Callable[[Var | Number, Var | Number], Var]:
     def apply(self: Var | Number, other: Var | Number) -> Var:
-        return getattr(op, name)(*_both(self, other))
+        return getattr(op, name)(*_as_variables(self, other))
 
     return apply
 
 
-for _name, _overloads in _OF_TWO.items():
-    rule(*(f"aten.{_overload}" for _overload in _overloads), promote=("self", "other"), to_float=True)(_of_two(_name))
+for _name, _overloads in _BINARY.items():
+    rule(*(f"aten.{_overload}" for _overload in _overloads), promote=("self", "other"), to_float=True)(_binary_rule(_name))
 for _name in ("gcd", "lcm"):
-    rule(f"aten.{_name}.default", promote=("self", "other"))(_of_two(_name))
+    rule(f"aten.{_name}.default", promote=("self", "other"))(_binary_rule(_name))
 
 
 @rule("aten.ldexp.Tensor")

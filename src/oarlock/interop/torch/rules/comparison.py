@@ -33,7 +33,7 @@ _SHIFTS = {
 }
 
 
-def _comparison(name: str) -> Callable[[Var, Var | Number], Var]:
+def _comparison_rule(name: str) -> Callable[[Var, Var | Number], Var]:
     def apply(self: Var, other: Var | Number) -> Var:
         return getattr(op, name)(*_comparable(self, other))
 
@@ -49,14 +49,14 @@ def _comparable(x: Var, y: Var | Number) -> tuple[Var, Var]:
     return x, like(y, x)
 
 
-def _logic(name: str) -> Callable[[Var, Var], Var]:
+def _logic_rule(name: str) -> Callable[[Var, Var], Var]:
     def apply(self: Var, other: Var) -> Var:
         return getattr(op, name)(nonzero_in(self), nonzero_in(other))
 
     return apply
 
 
-def _bits(of_bools: str, of_integers: str) -> Callable[[Var, Var | Number], Var]:
+def _bits_rule(of_bools: str, of_integers: str) -> Callable[[Var, Var | Number], Var]:
     def apply(self: Var | Number, other: Var | Number) -> Var:
         x = self if isinstance(self, Var) else like(self, other)  # type: ignore[arg-type]
         y = like(other, x)
@@ -65,7 +65,7 @@ def _bits(of_bools: str, of_integers: str) -> Callable[[Var, Var | Number], Var]
     return apply
 
 
-def _shift(name: str) -> Callable[[Var, Var | Number], Var]:
+def _shift_rule(name: str) -> Callable[[Var, Var | Number], Var]:
     def apply(self: Var | Number, other: Var | Number) -> Var:
         x = self if isinstance(self, Var) else like(self, other)  # type: ignore[arg-type]
         return getattr(op, name)(x, like(other, x))
@@ -74,21 +74,21 @@ def _shift(name: str) -> Callable[[Var, Var | Number], Var]:
 
 
 for _overload, _operator in _COMPARISONS.items():
-    rule(f"aten.{_overload}.Tensor", f"aten.{_overload}.Scalar", promote=("self", "other"))(_comparison(_operator))
+    rule(f"aten.{_overload}.Tensor", f"aten.{_overload}.Scalar", promote=("self", "other"))(_comparison_rule(_operator))
 for _overload, _operator in _LOGIC.items():
-    rule(f"aten.{_overload}.default")(_logic(_operator))
+    rule(f"aten.{_overload}.default")(_logic_rule(_operator))
 for _overload, _pair in _BITS.items():
     rule(
         *(f"aten.bitwise_{_overload}.{kind}" for kind in ("Tensor", "Scalar", "Scalar_Tensor")),
         *(f"aten.__{_overload}__.{kind}" for kind in ("Tensor", "Scalar")),
         promote=("self", "other"),
-    )(_bits(*_pair))
+    )(_bits_rule(*_pair))
 for _overload, _names in _SHIFTS.items():
     rule(
         *(f"aten.{_overload}.{kind}" for kind in ("Tensor", "Tensor_Scalar", "Scalar_Tensor")),
         *(f"aten.{_names[1]}.{kind}" for kind in ("Tensor", "Scalar")),
         promote=("self", "other"),
-    )(_shift(_overload))
+    )(_shift_rule(_overload))
 
 
 @rule("aten.logical_not.default")

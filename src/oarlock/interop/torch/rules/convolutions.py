@@ -135,12 +135,12 @@ def _max_pool_with_places(axes: int) -> Callable[..., tuple[Var, Var]]:
         self: Var, kernel_size: Steps, stride: Steps = (), padding: Steps = 0, dilation: Steps = 1, ceil_mode: bool = False
     ) -> tuple[Var, Var]:
         y = pool(self, kernel_size, stride, padding, dilation, ceil_mode)
-        return y, _places(y)
+        return y, _positions_of_maxima(y)
 
     return apply
 
 
-def _places(y: Var) -> Var:
+def _positions_of_maxima(y: Var) -> Var:
     """Return the positions of the maxima, the second output of the pooling operator."""
     found = y
     while found.op is not None and "index" not in found.op.outputs and found.op.type in ("reshape", "view"):
@@ -176,7 +176,7 @@ def _average_pool(axes: int) -> Callable[..., Var]:
 
 def _adaptive_average_pool(axes: int) -> Callable[..., Var]:
     def apply(self: Var, output_size: Sequence[int]) -> Var:
-        wanted = _adaptive_size(self, axes, output_size)
+        wanted = _read_output_size(self, axes, output_size)
         if all(item == 1 for item in wanted) and axes == 2:
             y = op.global_average_pool2d(self)
             return reshaped(y, [*shape_of(y), 1, 1])
@@ -191,14 +191,14 @@ def _adaptive_average_pool(axes: int) -> Callable[..., Var]:
 def _adaptive_max_pool(axes: int) -> Callable[..., tuple[Var, Var]]:
     def apply(self: Var, output_size: Sequence[int]) -> tuple[Var, Var]:
         operator = (op.adaptive_max_pool1d, op.adaptive_max_pool2d, op.adaptive_max_pool3d)[axes - 1]
-        wanted = _adaptive_size(self, axes, output_size)
+        wanted = _read_output_size(self, axes, output_size)
         y = batched(self, axes, lambda x: operator(x, size=wanted))
-        return y, _places(y)
+        return y, _positions_of_maxima(y)
 
     return apply
 
 
-def _adaptive_size(x: Var, axes: int, output_size: Sequence[int]) -> tuple[int, ...]:
+def _read_output_size(x: Var, axes: int, output_size: Sequence[int]) -> tuple[int, ...]:
     return numbers(repeated(output_size, axes), "the pooled size")
 
 

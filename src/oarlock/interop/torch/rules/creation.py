@@ -178,15 +178,15 @@ _COMPARISONS = {
 }
 
 
-def _of_two(operation: Callable[[Var, Var], Var]) -> Callable[[Number | Var, Number | Var], Var]:
+def _number_rule(operation: Callable[[Var, Var], Var]) -> Callable[[Number | Var, Number | Var], Var]:
     def apply(left: Number | Var, right: Number | Var) -> Var:
-        x, y = _alike(left, right)
+        x, y = _with_common_dtype(left, right)
         return operation(x, y)
 
     return apply
 
 
-def _alike(left: Number | Var, right: Number | Var) -> tuple[Var, Var]:
+def _with_common_dtype(left: Number | Var, right: Number | Var) -> tuple[Var, Var]:
     """Return two numbers as variables of one dtype: float32 if one of them is a float, else int64."""
     whole = all(item.dtype.is_integer if isinstance(item, Var) else isinstance(item, int) for item in (left, right))
     dtype = DType.INT64 if whole else DType.FLOAT32
@@ -195,12 +195,12 @@ def _alike(left: Number | Var, right: Number | Var) -> tuple[Var, Var]:
 
 
 for _name, _operation in {**_ARITHMETIC, **_COMPARISONS}.items():
-    rule(_name)(_of_two(_operation))
+    rule(_name)(_number_rule(_operation))
 
 
 @rule("operator.truediv")
 def truediv(left: Number | Var, right: Number | Var):
-    x, y = _alike(left, right)
+    x, y = _with_common_dtype(left, right)
     return op.divide(as_dtype(x, DType.FLOAT32), as_dtype(y, DType.FLOAT32))
 
 
@@ -211,7 +211,7 @@ def neg(x: Var):
 
 @rule("operator.pow")
 def pow(x: Number | Var, exponent: Number | Var):
-    return op.power(*_alike(x, exponent))
+    return op.power(*_with_common_dtype(x, exponent))
 
 
 @rule("math.sqrt", "torch._sym_sqrt")
@@ -231,12 +231,12 @@ def sym_int(x: Number | Var):
 
 @rule("torch.sym_max")
 def sym_max(left: Number | Var, right: Number | Var):
-    return op.maximum(*_alike(left, right)) if isinstance(left, Var) or isinstance(right, Var) else max(left, right)
+    return op.maximum(*_with_common_dtype(left, right)) if isinstance(left, Var) or isinstance(right, Var) else max(left, right)
 
 
 @rule("torch.sym_min")
 def sym_min(left: Number | Var, right: Number | Var):
-    return op.minimum(*_alike(left, right)) if isinstance(left, Var) or isinstance(right, Var) else min(left, right)
+    return op.minimum(*_with_common_dtype(left, right)) if isinstance(left, Var) or isinstance(right, Var) else min(left, right)
 
 
 @rule("torch.sym_not")

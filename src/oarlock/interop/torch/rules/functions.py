@@ -9,7 +9,7 @@ from oarlock.interop.torch.rules.registry import Unsupported, rule
 from oarlock.ir.dtype import DType
 from oarlock.ir.var import Var
 
-_OF_FLOATS = {
+_FLOAT_FUNCTIONS = {
     "acos": "acos",
     "acosh": "acosh",
     "arccos": "acos",
@@ -69,46 +69,46 @@ _OF_FLOATS = {
     "sigmoid": "sigmoid",
     "special_expit": "sigmoid",
 }
-_OF_NUMBERS = {"abs": "abs", "absolute": "abs", "neg": "neg", "negative": "neg"}
+_NUMBER_FUNCTIONS = {"abs": "abs", "absolute": "abs", "neg": "neg", "negative": "neg"}
 _CLASSES = {"isfinite": 1.0, "isinf": 0.0, "isnan": 0.0, "isneginf": 0.0, "isposinf": 0.0}
 """Classes of floats, and their values for integers."""
 
-_ROUNDING = {"ceil": "ceil", "fix": "trunc", "trunc": "trunc"}
+_ROUNDING_FUNCTIONS = {"ceil": "ceil", "fix": "trunc", "trunc": "trunc"}
 
 
-def _of_floats(name: str) -> Callable[[Var], Var]:
+def _float_rule(name: str) -> Callable[[Var], Var]:
     def apply(self: Var) -> Var:
         return getattr(op, name)(as_floating(self))
 
     return apply
 
 
-def _of_numbers(name: str) -> Callable[[Var], Var]:
+def _number_rule(name: str) -> Callable[[Var], Var]:
     def apply(self: Var) -> Var:
         return getattr(op, name)(self)
 
     return apply
 
 
-def _rounding(name: str) -> Callable[[Var], Var]:
+def _rounding_rule(name: str) -> Callable[[Var], Var]:
     def apply(self: Var) -> Var:
         return getattr(op, name)(self) if self.dtype.is_floating else self
 
     return apply
 
 
-def _class(name: str) -> Callable[[Var], Var]:
+def _class_rule(name: str) -> Callable[[Var], Var]:
     def apply(self: Var) -> Var:
         return getattr(op, name)(self) if self.dtype.is_inexact else op.full_like(self, value=_CLASSES[name], dtype=DType.BOOL)
 
     return apply
 
 
-for _table, _make in ((_OF_FLOATS, _of_floats), (_OF_NUMBERS, _of_numbers), (_ROUNDING, _rounding)):
+for _table, _make in ((_FLOAT_FUNCTIONS, _float_rule), (_NUMBER_FUNCTIONS, _number_rule), (_ROUNDING_FUNCTIONS, _rounding_rule)):
     for _overload, _operator in _table.items():
         rule(f"aten.{_overload}.default")(_make(_operator))
 for _name in _CLASSES:
-    rule(f"aten.{_name}.default")(_class(_name))
+    rule(f"aten.{_name}.default")(_class_rule(_name))
 
 
 @rule("aten.round.default", "aten.round.decimals")

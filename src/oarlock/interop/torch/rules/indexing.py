@@ -74,12 +74,12 @@ def take(self: Var, index: Var):
 
 @rule("aten.index.Tensor", "aten._unsafe_index.Tensor")
 def index(self: Var, indices: Sequence[Var | None]):
-    x, found, axes = _numbered(self, indices)
-    whole = _shape_of_all(x, found, axes)
+    x, found, axes = _index_tensors(self, indices)
+    whole = _shape_if_whole(x, found, axes)
     return op.index(x, found, axes=axes) if whole is None else reshaped(x, whole)
 
 
-def _numbered(x: Var, indices: Sequence[Var | None]) -> tuple[Var, list[Var], tuple[int, ...]]:
+def _index_tensors(x: Var, indices: Sequence[Var | None]) -> tuple[Var, list[Var], tuple[int, ...]]:
     """Return `x`, integer index tensors and the axes they index. A bool tensor becomes the positions of its true elements, one per axis."""
     found: list[Var] = []
     axes: list[int] = []
@@ -100,7 +100,7 @@ def _numbered(x: Var, indices: Sequence[Var | None]) -> tuple[Var, list[Var], tu
     return x, found, tuple(axes)
 
 
-def _shape_of_all(x: Var, indices: Sequence[Var], axes: Sequence[int]) -> list[Size] | None:
+def _shape_if_whole(x: Var, indices: Sequence[Var], axes: Sequence[int]) -> list[Size] | None:
     """Return the shape of the result if it contains all of `x` in order, else None. Modules look up key masks so.
 
     In this case, each index is a constant from 0 to the size of its axis, along an axis of its own.
@@ -133,7 +133,7 @@ def index_put(self: Var, indices: Sequence[Var | None], values: Var, accumulate:
         first = next(place for place, item in enumerate(indices) if item is not None)
         mask = reshaped(given[0], [*shape_of(given[0]), *([1] * (rank_of(self) - first - rank_of(given[0])))])
         return op.where(mask, as_dtype(values, self.dtype), self)
-    x, found, axes = _numbered(self, indices)
+    x, found, axes = _index_tensors(self, indices)
     return op.index_put(x, as_dtype(values, self.dtype), found, axes=axes, accumulate=accumulate)
 
 
@@ -179,22 +179,22 @@ def nonzero_numpy(self: Var):
 @rule("aten.scatter.src", "aten.scatter.value", "aten.scatter.reduce", "aten.scatter.value_reduce")
 def scatter(self: Var, dim: int, index: Var, src: Var | None = None, value: Number | None = None, reduce: str | None = None):
     reduction = {None: "none", "add": "add", "multiply": "multiply"}[reduce]
-    return _scattered(self, dim, index, src, value, reduction)
+    return _scatter(self, dim, index, src, value, reduction)
 
 
 @rule("aten.scatter_add.default")
 def scatter_add(self: Var, dim: int, index: Var, src: Var):
-    return _scattered(self, dim, index, src, None, "add")
+    return _scatter(self, dim, index, src, None, "add")
 
 
 @rule("aten.scatter_reduce.two")
 def scatter_reduce(self: Var, dim: int, index: Var, src: Var, reduce: str, include_self: bool = True):
     known = {"sum": "add", "prod": "multiply", "amax": "maximum", "amin": "minimum"}
     refuse(reduce not in known or not include_self, f"reduce={reduce!r} with include_self={include_self} is not supported")
-    return _scattered(self, dim, index, src, None, known[reduce])
+    return _scatter(self, dim, index, src, None, known[reduce])
 
 
-def _scattered(x: Var, dim: int, index: Var, source: Var | None, value: Number | None, reduction: str) -> Var:
+def _scatter(x: Var, dim: int, index: Var, source: Var | None, value: Number | None, reduction: str) -> Var:
     """Scatter `source` or `value`. A source larger than the index is cropped, as in PyTorch."""
     axis = axis_of(x, dim)
     if source is None or rank_of(source) == 0:

@@ -34,10 +34,10 @@ def linear(input: Var, weight: Var, bias: Var | None = None):
 def addmm(self: Var, mat1: Var, mat2: Var, beta: Number = 1, alpha: Number = 1, use_gelu: bool = False):
     if is_one(beta) and is_one(alpha) and rank_of(self) == 1 and self.dtype.is_floating and shape_of(self) == shape_of(mat2)[1:]:
         return op.linear(mat1, mat2, self)
-    return _added(self, matmul(mat1, mat2), beta, alpha)
+    return _add_product(self, matmul(mat1, mat2), beta, alpha)
 
 
-def _added(x: Var, product: Var, beta: Number, alpha: Number) -> Var:
+def _add_product(x: Var, product: Var, beta: Number, alpha: Number) -> Var:
     product = product if is_one(alpha) else op.multiply(product, like(alpha, product))
     if beta == 0:
         return product
@@ -68,22 +68,22 @@ def inner(self: Var, other: Var):
 
 @rule("aten.baddbmm.default")
 def baddbmm(self: Var, batch1: Var, batch2: Var, beta: Number = 1, alpha: Number = 1):
-    return _added(self, op.matmul(batch1, batch2), beta, alpha)
+    return _add_product(self, op.matmul(batch1, batch2), beta, alpha)
 
 
 @rule("aten.addbmm.default")
 def addbmm(self: Var, batch1: Var, batch2: Var, beta: Number = 1, alpha: Number = 1):
-    return _added(self, op.reduce_sum(op.matmul(batch1, batch2), axis=0), beta, alpha)
+    return _add_product(self, op.reduce_sum(op.matmul(batch1, batch2), axis=0), beta, alpha)
 
 
 @rule("aten.addmv.default")
 def addmv(self: Var, mat: Var, vec: Var, beta: Number = 1, alpha: Number = 1):
-    return _added(self, matmul(mat, vec), beta, alpha)
+    return _add_product(self, matmul(mat, vec), beta, alpha)
 
 
 @rule("aten.addr.default")
 def addr(self: Var, vec1: Var, vec2: Var, beta: Number = 1, alpha: Number = 1):
-    return _added(self, outer(vec1, vec2), beta, alpha)
+    return _add_product(self, outer(vec1, vec2), beta, alpha)
 
 
 @rule("aten.outer.default", "aten.ger.default")
@@ -106,17 +106,17 @@ def bilinear(input1: Var, input2: Var, weight: Var, bias: Var | None = None):
 def grouped_mm(self: Var, mat2: Var, offs: Var | None = None, bias: Var | None = None, out_dtype: object = None):
     refuse(offs is None, "groups of columns are not supported")
     assert offs is not None
-    y = _grouped(self, mat2, offs)
+    y = _multiply_groups(self, mat2, offs)
     return as_dtype(y if bias is None else op.add(y, bias), out_dtype)
 
 
 @rule("transformers.grouped_mm_fallback.default")
 def grouped_mm_fallback(input: Var, weight: Var, offs: Var):
     """Multiply groups of rows; Transformers' operator where PyTorch has no kernel for it."""
-    return _grouped(input, weight, offs)
+    return _multiply_groups(input, weight, offs)
 
 
-def _grouped(x: Var, matrices: Var, ends: Var) -> Var:
+def _multiply_groups(x: Var, matrices: Var, ends: Var) -> Var:
     """Multiply groups of rows by their matrices: rows ``ends[g-1]`` to ``ends[g]`` by ``matrices[g]``."""
     refuse(rank_of(x) != 2 or rank_of(matrices) != 3, "only groups of rows, each with its own matrix, are supported")
     groups = shape_of(matrices)[0]
@@ -150,13 +150,13 @@ def attention(
     key, value = (broadcasted(x, [*lead, *shape_of(x)[-3:]]) for x in (key, value))
     mask = unsqueezed(attn_mask, 1) if alone and attn_mask is not None and rank_of(attn_mask) == 3 else attn_mask
     if dropout_p > 0.0:
-        y = _by_weights(query, key, value, mask, dropout_p, is_causal, scale)
+        y = _attend_by_weights(query, key, value, mask, dropout_p, is_causal, scale)
     else:
         y = op.attention_by_head(query, key, value, mask, causal=is_causal, scale=None if scale is None else float(scale))
     return squeezed(y, [1]) if alone else y
 
 
-def _for_each_query(x: Var, query: Var) -> Var:
+def _repeat_heads(x: Var, query: Var) -> Var:
     """Repeat heads of keys or values so that each query head has its own."""
     heads, wanted = shape_of(x)[-3], shape_of(query)[-3]
     refuse(not (isinstance(heads, int) and isinstance(wanted, int)), f"the numbers of heads {wanted} and {heads} are not constant")
@@ -167,9 +167,9 @@ def _for_each_query(x: Var, query: Var) -> Var:
     return reshaped(each, [*lead[:-1], wanted, rows, columns])
 
 
-def _by_weights(query: Var, key: Var, value: Var, mask: Var | None, rate: float, causal: bool, scale: float | None) -> Var:
+def _attend_by_weights(query: Var, key: Var, value: Var, mask: Var | None, rate: float, causal: bool, scale: float | None) -> Var:
     """Attend with materialized weights, so that each can be dropped."""
-    key, value = (_for_each_query(x, query) for x in (key, value))
+    key, value = (_repeat_heads(x, query) for x in (key, value))
     columns, rows, keys = shape_of(query)[-1], shape_of(query)[-2], shape_of(key)[-2]
     refuse(scale is None and not isinstance(columns, int), f"the number of columns is {columns}; pass a scale")
     refuse(causal and rows != keys, f"causal attention of {rows} queries to {keys} keys with dropout is not supported")

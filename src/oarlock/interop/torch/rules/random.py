@@ -40,17 +40,17 @@ def alpha_dropout(input: Var, p: float, train: bool):
     """Set dropped elements to SELU's minimum, then restore mean and variance (Klambauer et al., 2017)."""
     if not train or p == 0.0:
         return input
-    return _alpha_dropped(input, op.full_like(input, value=1.0, dtype=input.dtype), float(p))
+    return _drop_alpha(input, op.full_like(input, value=1.0, dtype=input.dtype), float(p))
 
 
 @rule("aten.feature_alpha_dropout.default")
 def feature_alpha_dropout(input: Var, p: float, train: bool):
     if not train or p == 0.0:
         return input
-    return _alpha_dropped(input, filled([*shape_of(input)[:2], *([1] * (rank_of(input) - 2))], 1.0, input.dtype), float(p))
+    return _drop_alpha(input, filled([*shape_of(input)[:2], *([1] * (rank_of(input) - 2))], 1.0, input.dtype), float(p))
 
 
-def _alpha_dropped(x: Var, ones: Var, rate: float) -> Var:
+def _drop_alpha(x: Var, ones: Var, rate: float) -> Var:
     """Return `x` with alpha dropout where `ones` are dropped. In inference, `x` is returned unchanged."""
     refuse(rate == 1.0, "a probability of 1 is not supported")
     least = -1.7580993408473766
@@ -66,10 +66,10 @@ def _alpha_dropped(x: Var, ones: Var, rate: float) -> Var:
 @rule("aten.bernoulli.p")
 def bernoulli_p(self: Var, p: float = 0.5):
     """Draw a mask of a constant probability: modules draw these to drop paths and rows, and only in training."""
-    return survivors(self, float(p))
+    return bernoulli_mask(self, float(p))
 
 
-def survivors(like_x: Var, rate: float) -> Var:
+def bernoulli_mask(like_x: Var, rate: float) -> Var:
     """Return 1 with probability `rate`, else 0, in training; in inference `rate`, the mean.
 
     Dividing by `rate` therefore keeps the mean and, in inference, the values.
@@ -99,7 +99,7 @@ def floor(self: Var):
     """Round down. For uniform noise plus a probability, draw a mask: Transformers drops paths so."""
     rate = find_rate(self)
     if rate is not None:
-        return survivors(self, rate)
+        return bernoulli_mask(self, rate)
     return op.floor(self) if self.dtype.is_floating else self
 
 
@@ -110,44 +110,46 @@ def bernoulli(self: Var, p: Var | None = None):
 
 @rule("aten.rand.default", "aten.rand_like.default")
 def rand(result: TensorType, self: Var | None = None, size: Sequence[Size] = (), dtype: object = None):
-    return op.random_uniform_like(_of(result), dtype=result.dtype)
+    return op.random_uniform_like(_shape_carrier(result), dtype=result.dtype)
 
 
 @rule("aten.uniform.default")
 def uniform(result: TensorType, self: Var, to: float = 1.0, **bounds: float):
     """Draw uniform numbers. The lower bound is named `from`, which is a keyword in Python."""
-    return op.random_uniform_like(_of(result), low=float(bounds.get("from", 0.0)), high=float(to), dtype=result.dtype)
+    return op.random_uniform_like(_shape_carrier(result), low=float(bounds.get("from", 0.0)), high=float(to), dtype=result.dtype)
 
 
 @rule("aten.randn.default", "aten.randn_like.default")
 def randn(result: TensorType, self: Var | None = None, size: Sequence[Size] = (), dtype: object = None):
-    return op.random_normal_like(_of(result), dtype=result.dtype)
+    return op.random_normal_like(_shape_carrier(result), dtype=result.dtype)
 
 
 @rule("aten.normal_functional.default")
 def normal(result: TensorType, self: Var, mean: float = 0.0, std: float = 1.0):
-    return op.random_normal_like(_of(result), mean=float(mean), deviation=float(std), dtype=result.dtype)
+    return op.random_normal_like(_shape_carrier(result), mean=float(mean), deviation=float(std), dtype=result.dtype)
 
 
 @rule("aten.exponential.default")
 def exponential(result: TensorType, self: Var, lambd: float = 1.0):
-    uniform = op.random_uniform_like(_of(result), dtype=result.dtype)
+    uniform = op.random_uniform_like(_shape_carrier(result), dtype=result.dtype)
     return op.divide(op.neg(op.log(op.subtract(1.0, uniform))), float(lambd))
 
 
 @rule("aten.randint.default", "aten.randint.low", "aten.randint_like.default", "aten.randint_like.low_dtype")
 def randint(result: TensorType, high: int, low: int = 0, self: Var | None = None, size: Sequence[Size] = (), dtype: object = None):
-    uniform = op.random_uniform_like(_of(result), low=float(low), high=float(high), dtype=DType.FLOAT64)
+    uniform = op.random_uniform_like(_shape_carrier(result), low=float(low), high=float(high), dtype=DType.FLOAT64)
     return op.cast(op.floor(uniform), dtype=result.dtype)
 
 
 @rule("aten.randperm.default")
 def randperm(result: TensorType, n: Size, dtype: object = None):
     """Return a random permutation, by sorting random keys."""
-    return op.cast(op.sort(op.random_uniform_like(_of(result), dtype=DType.FLOAT64), axis=0, descending=False)[1], dtype=result.dtype)
+    return op.cast(
+        op.sort(op.random_uniform_like(_shape_carrier(result), dtype=DType.FLOAT64), axis=0, descending=False)[1], dtype=result.dtype
+    )
 
 
-def _of(result: TensorType) -> Var:
+def _shape_carrier(result: TensorType) -> Var:
     """Return a tensor of the result's shape; only its shape is used."""
     assert result.shape is not None
     return filled(result.shape, 0.0, DType.BOOL)

@@ -33,7 +33,7 @@ def _relu(of_input: Var, of_state: Var, before: Sequence[Var]) -> tuple[Var, ...
     return (op.relu(op.add(of_input, of_state)),)
 
 
-def _layers(
+def _run_layers(
     cell: Cell,
     input: Var,
     starts: Sequence[Var],
@@ -56,8 +56,8 @@ def _layers(
         outputs = []
         for direction in range(directions):
             number = layer * directions + direction
-            own = [squeezed_row(start, number) for start in starts]
-            y, last = _run(cell, x, own, params[number * each : (number + 1) * each], reverse=direction == 1)
+            own = [select_row(start, number) for start in starts]
+            y, last = _run_direction(cell, x, own, params[number * each : (number + 1) * each], reverse=direction == 1)
             outputs.append(y)
             for kept, state in zip(finals, last, strict=True):
                 kept.append(state)
@@ -79,12 +79,12 @@ def _with_batch(x: Var, batch_first: bool) -> list:
     return [1, steps, width] if batch_first else [steps, 1, width]
 
 
-def squeezed_row(x: Var, number: int) -> Var:
+def select_row(x: Var, number: int) -> Var:
     """Return one row of `x`, without its axis."""
     return reshaped(op.slice(x, axis=0, start=number, stop=number + 1, clip=False), shape_of(x)[1:])
 
 
-def _run(cell: Cell, x: Var, starts: Sequence[Var], params: Sequence[Var], *, reverse: bool) -> tuple[Var, list[Var]]:
+def _run_direction(cell: Cell, x: Var, starts: Sequence[Var], params: Sequence[Var], *, reverse: bool) -> tuple[Var, list[Var]]:
     """Run one layer in one direction. The products with the inputs of all steps are computed before the loop."""
     of_input, of_state = (params[2], params[3]) if len(params) == 4 else (None, None)
     gates, matrix = op.linear(x, op.matrix_transpose(params[0]), of_input), op.matrix_transpose(params[1])
@@ -109,7 +109,7 @@ def gru(
     batch_first: bool,
 ):  # fmt: skip
     rate = dropout if train else 0.0
-    return _layers(_gru, input, [hx], params, has_biases, num_layers, rate, bidirectional, batch_first)
+    return _run_layers(_gru, input, [hx], params, has_biases, num_layers, rate, bidirectional, batch_first)
 
 
 @rule("aten.lstm.input")
@@ -118,7 +118,7 @@ def lstm(
     bidirectional: bool, batch_first: bool,
 ):  # fmt: skip
     rate = dropout if train else 0.0
-    return _layers(_lstm, input, hx, params, has_biases, num_layers, rate, bidirectional, batch_first)
+    return _run_layers(_lstm, input, hx, params, has_biases, num_layers, rate, bidirectional, batch_first)
 
 
 @rule("aten.rnn_tanh.input")
@@ -127,7 +127,7 @@ def rnn_tanh(
     batch_first: bool,
 ):  # fmt: skip
     rate = dropout if train else 0.0
-    return _layers(_tanh, input, [hx], params, has_biases, num_layers, rate, bidirectional, batch_first)
+    return _run_layers(_tanh, input, [hx], params, has_biases, num_layers, rate, bidirectional, batch_first)
 
 
 @rule("aten.rnn_relu.input")
@@ -136,28 +136,28 @@ def rnn_relu(
     batch_first: bool,
 ):  # fmt: skip
     rate = dropout if train else 0.0
-    return _layers(_relu, input, [hx], params, has_biases, num_layers, rate, bidirectional, batch_first)
+    return _run_layers(_relu, input, [hx], params, has_biases, num_layers, rate, bidirectional, batch_first)
 
 
 @rule("aten.gru_cell.default")
 def gru_cell(input: Var, hx: Var, w_ih: Var, w_hh: Var, b_ih: Var | None = None, b_hh: Var | None = None):
-    return _gru(_gates(input, w_ih, b_ih), _gates(hx, w_hh, b_hh), [hx])[0]
+    return _gru(_compute_gates(input, w_ih, b_ih), _compute_gates(hx, w_hh, b_hh), [hx])[0]
 
 
 @rule("aten.lstm_cell.default")
 def lstm_cell(input: Var, hx: Sequence[Var], w_ih: Var, w_hh: Var, b_ih: Var | None = None, b_hh: Var | None = None):
-    return _lstm(_gates(input, w_ih, b_ih), _gates(hx[0], w_hh, b_hh), hx)
+    return _lstm(_compute_gates(input, w_ih, b_ih), _compute_gates(hx[0], w_hh, b_hh), hx)
 
 
 @rule("aten.rnn_tanh_cell.default")
 def rnn_tanh_cell(input: Var, hx: Var, w_ih: Var, w_hh: Var, b_ih: Var | None = None, b_hh: Var | None = None):
-    return _tanh(_gates(input, w_ih, b_ih), _gates(hx, w_hh, b_hh), [hx])[0]
+    return _tanh(_compute_gates(input, w_ih, b_ih), _compute_gates(hx, w_hh, b_hh), [hx])[0]
 
 
 @rule("aten.rnn_relu_cell.default")
 def rnn_relu_cell(input: Var, hx: Var, w_ih: Var, w_hh: Var, b_ih: Var | None = None, b_hh: Var | None = None):
-    return _relu(_gates(input, w_ih, b_ih), _gates(hx, w_hh, b_hh), [hx])[0]
+    return _relu(_compute_gates(input, w_ih, b_ih), _compute_gates(hx, w_hh, b_hh), [hx])[0]
 
 
-def _gates(x: Var, weight: Var, bias: Var | None) -> Var:
+def _compute_gates(x: Var, weight: Var, bias: Var | None) -> Var:
     return op.linear(x, op.matrix_transpose(weight), bias)

@@ -25,7 +25,7 @@ from oarlock.ir.var import Var
 Dims = int | Sequence[int] | None
 
 
-def over(x: Var, dim: Dims) -> int | tuple[int, ...] | None:
+def reduced_axes(x: Var, dim: Dims) -> int | tuple[int, ...] | None:
     """Return the axes to reduce in the format of Oarlock's operators: None for all, a number for one."""
     axes = axes_of(x, dim)
     if len(axes) == rank_of(x):
@@ -36,19 +36,19 @@ def over(x: Var, dim: Dims) -> int | tuple[int, ...] | None:
 @rule("aten.sum.default", "aten.sum.dim_IntList")
 def sum(self: Var, dim: Dims = None, keepdim: bool = False, dtype: object = None):
     x = as_dtype(self, dtype) if dtype is not None else as_integer(self)
-    return op.reduce_sum(x, axis=over(x, dim), keepdim=keepdim) if rank_of(x) else x
+    return op.reduce_sum(x, axis=reduced_axes(x, dim), keepdim=keepdim) if rank_of(x) else x
 
 
 @rule("aten.mean.default", "aten.mean.dim")
 def mean(self: Var, dim: Dims = None, keepdim: bool = False, dtype: object = None):
     x = as_dtype(self, dtype)
-    return op.mean(x, axis=over(x, dim), keepdim=keepdim) if rank_of(x) else x
+    return op.mean(x, axis=reduced_axes(x, dim), keepdim=keepdim) if rank_of(x) else x
 
 
 @rule("aten.nansum.default")
 def nansum(self: Var, dim: Dims = None, keepdim: bool = False, dtype: object = None):
     x = as_dtype(self, dtype)
-    return op.nansum(x, axis=over(x, dim), keepdim=keepdim) if x.dtype.is_inexact else sum(x, dim, keepdim, dtype)
+    return op.nansum(x, axis=reduced_axes(x, dim), keepdim=keepdim) if x.dtype.is_inexact else sum(x, dim, keepdim, dtype)
 
 
 @rule("aten.prod.default", "aten.prod.dim_int")
@@ -84,7 +84,7 @@ def min_of_all(self: Var):
 def aminmax(self: Var, dim: int | None = None, keepdim: bool = False):
     if rank_of(self) == 0 or self.dtype is DType.BOOL:
         return extreme(self, dim, keepdim, largest=False), extreme(self, dim, keepdim, largest=True)
-    return op.aminmax(self, axis=over(self, dim), keepdim=keepdim)
+    return op.aminmax(self, axis=reduced_axes(self, dim), keepdim=keepdim)
 
 
 def extreme(x: Var, dim: Dims, keepdim: bool, *, largest: bool) -> Var:
@@ -92,21 +92,21 @@ def extreme(x: Var, dim: Dims, keepdim: bool, *, largest: bool) -> Var:
     if rank_of(x) == 0:
         return x
     if x.dtype is DType.BOOL:
-        return (op.any if largest else op.all)(x, axis=over(x, dim), keepdim=keepdim)
-    return (op.amax if largest else op.amin)(x, axis=over(x, dim), keepdim=keepdim)
+        return (op.any if largest else op.all)(x, axis=reduced_axes(x, dim), keepdim=keepdim)
+    return (op.amax if largest else op.amin)(x, axis=reduced_axes(x, dim), keepdim=keepdim)
 
 
 @rule("aten.max.dim")
 def max_along(self: Var, dim: int, keepdim: bool = False):
-    return _along(self, dim, keepdim, largest=True)
+    return _extreme_along(self, dim, keepdim, largest=True)
 
 
 @rule("aten.min.dim")
 def min_along(self: Var, dim: int, keepdim: bool = False):
-    return _along(self, dim, keepdim, largest=False)
+    return _extreme_along(self, dim, keepdim, largest=False)
 
 
-def _along(x: Var, dim: int, keepdim: bool, *, largest: bool) -> tuple[Var, Var]:
+def _extreme_along(x: Var, dim: int, keepdim: bool, *, largest: bool) -> tuple[Var, Var]:
     """Return the extreme along an axis and its position. The gradient goes to that position."""
     refuse(rank_of(x) == 0, "a scalar has no axis")
     axis = axis_of(x, dim)
@@ -119,15 +119,15 @@ def _along(x: Var, dim: int, keepdim: bool, *, largest: bool) -> tuple[Var, Var]
 
 @rule("aten.argmax.default")
 def argmax(self: Var, dim: int | None = None, keepdim: bool = False):
-    return _place(self, dim, keepdim, largest=True)
+    return _position_of_extreme(self, dim, keepdim, largest=True)
 
 
 @rule("aten.argmin.default")
 def argmin(self: Var, dim: int | None = None, keepdim: bool = False):
-    return _place(self, dim, keepdim, largest=False)
+    return _position_of_extreme(self, dim, keepdim, largest=False)
 
 
-def _place(x: Var, dim: int | None, keepdim: bool, *, largest: bool) -> Var:
+def _position_of_extreme(x: Var, dim: int | None, keepdim: bool, *, largest: bool) -> Var:
     operator = op.argmax if largest else op.argmin
     if dim is not None and rank_of(x):
         return operator(x, axis=axis_of(x, dim), keepdim=keepdim)
@@ -137,27 +137,27 @@ def _place(x: Var, dim: int | None, keepdim: bool, *, largest: bool) -> Var:
 
 @rule("aten.any.default", "aten.any.dim", "aten.any.dims")
 def any(self: Var, dim: Dims = None, keepdim: bool = False):
-    return op.any(nonzero_in(self), axis=over(self, dim), keepdim=keepdim)
+    return op.any(nonzero_in(self), axis=reduced_axes(self, dim), keepdim=keepdim)
 
 
 @rule("aten.all.default", "aten.all.dim", "aten.all.dims")
 def all(self: Var, dim: Dims = None, keepdim: bool = False):
-    return op.all(nonzero_in(self), axis=over(self, dim), keepdim=keepdim)
+    return op.all(nonzero_in(self), axis=reduced_axes(self, dim), keepdim=keepdim)
 
 
 @rule("aten.count_nonzero.default", "aten.count_nonzero.dim_IntList")
 def count_nonzero(self: Var, dim: Dims = None):
-    return op.count_nonzero(self, axis=over(self, dim))
+    return op.count_nonzero(self, axis=reduced_axes(self, dim))
 
 
 @rule("aten.var.default", "aten.var.dim", "aten.var.correction")
 def var(self: Var, dim: Dims = None, unbiased: bool = True, correction: Number | None = None, keepdim: bool = False):
-    return op.variance(self, axis=over(self, dim), keepdim=keepdim, correction=_correction(unbiased, correction))
+    return op.variance(self, axis=reduced_axes(self, dim), keepdim=keepdim, correction=_correction(unbiased, correction))
 
 
 @rule("aten.std.default", "aten.std.dim", "aten.std.correction")
 def std(self: Var, dim: Dims = None, unbiased: bool = True, correction: Number | None = None, keepdim: bool = False):
-    return op.standard_deviation(self, axis=over(self, dim), keepdim=keepdim, correction=_correction(unbiased, correction))
+    return op.standard_deviation(self, axis=reduced_axes(self, dim), keepdim=keepdim, correction=_correction(unbiased, correction))
 
 
 @rule("aten.var_mean.default", "aten.var_mean.dim", "aten.var_mean.correction")
@@ -177,14 +177,14 @@ def _correction(unbiased: bool, correction: Number | None) -> float:
 @rule("aten.logsumexp.default", "aten.special_logsumexp.default")
 def logsumexp(self: Var, dim: Dims, keepdim: bool = False):
     x = as_floating(self)
-    return op.logsumexp(x, axis=over(x, dim), keepdim=keepdim) if rank_of(x) else x
+    return op.logsumexp(x, axis=reduced_axes(x, dim), keepdim=keepdim) if rank_of(x) else x
 
 
 @rule("aten.linalg_vector_norm.default", "aten.norm.ScalarOpt_dim", "aten.norm.Scalar", "aten.norm.ScalarOpt_dim_dtype")
 def vector_norm(self: Var, ord: Number = 2, p: Number | None = None, dim: Dims = None, keepdim: bool = False, dtype: object = None):
     """Return the vector norm of order `ord` or `p`. If all elements are zero, the gradient is zero, as in PyTorch."""
     x = as_dtype(self, dtype)
-    return op.vector_norm(x, order=float(ord if p is None else p), axis=over(x, dim), keepdim=keepdim)
+    return op.vector_norm(x, order=float(ord if p is None else p), axis=reduced_axes(x, dim), keepdim=keepdim)
 
 
 @rule("aten.cumsum.default")

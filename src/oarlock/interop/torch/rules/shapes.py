@@ -186,12 +186,12 @@ def vstack(tensors: Sequence[Var]):
 def select(self: Var, dim: int, index: Size | Var):
     axis = axis_of(self, dim)
     if isinstance(index, int):
-        return _row(self, axis, index)
+        return _select_row(self, axis, index)
     row = op.index(self, [reshaped(as_variable(index), [1])], axes=(axis,))
     return reshaped(row, [size for place, size in enumerate(shape_of(row)) if place != axis])
 
 
-def _row(x: Var, axis: int, index: int) -> Var:
+def _select_row(x: Var, axis: int, index: int) -> Var:
     return squeezed(op.slice(x, axis=axis, start=index, stop=index + 1 if index != -1 else None, clip=False), [axis])
 
 
@@ -199,7 +199,7 @@ def _row(x: Var, axis: int, index: int) -> Var:
 def unbind(self: Var, dim: int = 0):
     axis = axis_of(self, dim)
     (count,) = numbers([shape_of(self)[axis]], "the number of parts")
-    return tuple(_row(self, axis, index) for index in range(count))
+    return tuple(_select_row(self, axis, index) for index in range(count))
 
 
 @rule("aten.slice.Tensor", "aten.slice_copy.Tensor")
@@ -209,21 +209,21 @@ def slice(self: Var, dim: int = 0, start: Size | Var | None = None, end: Size | 
     whole = shape_of(self)[axis]
     first, last = 0 if start is None else start, whole if end is None or (isinstance(end, int) and end == _FAR) else end
     if isinstance(first, Var) or isinstance(last, Var):
-        return _taken(self, axis, first, last, step)
+        return _slice_by_values(self, axis, first, last, step)
     if isinstance(first, int) and (isinstance(last, int) or last == whole):
         return part_along(self, axis, first, last if isinstance(last, int) else None, step)
-    return _between(self, axis, first, last, step)
+    return _slice_by_symbols(self, axis, first, last, step)
 
 
 _FAR = 2**63 - 1
 """The end of a slice without an end."""
 
 
-def _between(x: Var, axis: int, start: Size, end: Size, step: int) -> Var:
+def _slice_by_symbols(x: Var, axis: int, start: Size, end: Size, step: int) -> Var:
     """Slice an axis with symbolic bounds. The run raises if they are out of range."""
     whole = shape_of(x)[axis]
     every: dict[str, Any] = {} if step == 1 else {"step": step}
-    first, last = _bound(whole, start), _bound(whole, end)
+    first, last = _absolute_bound(whole, start), _absolute_bound(whole, end)
     length = size.maximum(size.add(last, size.multiply(first, -1)), 0)
     length = length if isinstance(length, int) else size.add(last, size.multiply(first, -1))
     if length == whole:
@@ -237,7 +237,7 @@ def _between(x: Var, axis: int, start: Size, end: Size, step: int) -> Var:
     return op.slice(part, axis=axis, **every) if every else part
 
 
-def _bound(whole: Size, bound: Size) -> Size:
+def _absolute_bound(whole: Size, bound: Size) -> Size:
     """Return a bound of a slice counted from the front, and at most the size of the axis."""
     if isinstance(bound, int) and bound < 0:
         return size.maximum(size.add(whole, bound), 0)
@@ -246,7 +246,7 @@ def _bound(whole: Size, bound: Size) -> Size:
     return bound
 
 
-def _taken(x: Var, axis: int, start: Size | Var, end: Size | Var, step: int) -> Var:
+def _slice_by_values(x: Var, axis: int, start: Size | Var, end: Size | Var, step: int) -> Var:
     """Slice an axis with bounds known only at run time: gather rows. Negative bounds count from the end; bounds are clipped."""
     whole = reshaped(as_variable(shape_of(x)[axis]), [1])
     bounds = [reshaped(as_variable(bound), [1]) for bound in (start, end)]
@@ -262,7 +262,7 @@ def narrow(self: Var, dim: int, start: Size, length: Size):
     if isinstance(length, int):
         stop = None if first < 0 and first + length == 0 else first + length
         return op.slice(self, axis=axis, start=first, stop=stop, clip=False)
-    return _between(self, axis, first, size.add(first, length), 1)
+    return _slice_by_symbols(self, axis, first, size.add(first, length), 1)
 
 
 @rule("aten.split.Tensor", "aten.split_copy.Tensor")
