@@ -84,7 +84,7 @@ def clip(g: Graph, x: Value, lower: Value | None = None, upper: Value | None = N
     return y if upper is None else g("Min", y, upper)
 
 
-def _inside(g: Graph, x: Value, lower: Value | None, upper: Value | None) -> str | None:
+def _within_bounds(g: Graph, x: Value, lower: Value | None, upper: Value | None) -> str | None:
     """Return whether x is within the bounds, inclusive: bool; None without bounds."""
     parts = [g("GreaterOrEqual", x, lower)] if lower is not None else []
     parts += [g("LessOrEqual", x, upper)] if upper is not None else []
@@ -93,14 +93,14 @@ def _inside(g: Graph, x: Value, lower: Value | None, upper: Value | None) -> str
 
 @export("clip_dx")
 def clip_dx(g: Graph, x: Value, dy: Value, lower: Value | None = None, upper: Value | None = None) -> str:
-    inside = _inside(g, x, lower, upper)
+    inside = _within_bounds(g, x, lower, upper)
     dx = dy.name if inside is None else g("Where", inside, dy, g.scalar(0, dy.dtype))
     return sum_to(g, Value(dx, dy.dtype, dy.shape), x)
 
 
 @export("clip_dx_ddy")
 def clip_dx_ddy(g: Graph, x: Value, ddx: Value, dy: Value, lower: Value | None = None, upper: Value | None = None) -> str:
-    inside = _inside(g, x, lower, upper)
+    inside = _within_bounds(g, x, lower, upper)
     through = ddx.name if inside is None else g("Where", inside, ddx, g.scalar(0, ddx.dtype))
     return g("Expand", through, g.shape(dy))
 
@@ -194,7 +194,7 @@ def bitwise_not(g: Graph, x: Value) -> str:
     return g("Sub", g.scalar(255 if x.dtype is DType.UINT8 else -1, x.dtype), x)
 
 
-def _within(g: Graph, x: Value, y: Value) -> tuple[str, str]:
+def _valid_shift(g: Graph, x: Value, y: Value) -> tuple[str, str]:
     """Return whether ``y`` is a valid shift of ``x``, and the shift as uint64, 0 if it is invalid."""
     bits = 8 * x.dtype.itemsize
     inside = g("And", g("GreaterOrEqual", y, g.scalar(0, y.dtype)), g("Less", y, g.scalar(bits, y.dtype)))
@@ -204,7 +204,7 @@ def _within(g: Graph, x: Value, y: Value) -> tuple[str, str]:
 @export("bitwise_left_shift")
 def bitwise_left_shift(g: Graph, x: Value, y: Value) -> str:
     """Shift left. BitShift only supports unsigned integers, but for left shifts the sign is irrelevant."""
-    inside, count = _within(g, x, y)
+    inside, count = _valid_shift(g, x, y)
     moved = g.cast(g("BitShift", g("Cast", x, to=_UINT64), count, direction="LEFT"), x.dtype)
     return g("Where", inside, moved, g.scalar(0, x.dtype))
 
@@ -212,7 +212,7 @@ def bitwise_left_shift(g: Graph, x: Value, y: Value) -> str:
 @export("bitwise_right_shift")
 def bitwise_right_shift(g: Graph, x: Value, y: Value) -> str:
     """Shift right. Negative numbers are shifted as ``-1 - x``, whose bits are inverted."""
-    inside, count = _within(g, x, y)
+    inside, count = _valid_shift(g, x, y)
     negative = g("Less", x, g.scalar(0, x.dtype))
     minus_one = g.scalar(255 if x.dtype is DType.UINT8 else -1, x.dtype)
     held = g("Where", negative, g("Sub", minus_one, x), x)

@@ -179,15 +179,15 @@ def atan2(g: Graph, y: Value, x: Value) -> str:
 
 @export("logaddexp")
 def logaddexp(g: Graph, x: Value, y: Value) -> str:
-    return _added(g, x, y, 1.0)
+    return _add_logarithms(g, x, y, 1.0)
 
 
 @export("logaddexp2")
 def logaddexp2(g: Graph, x: Value, y: Value) -> str:
-    return _added(g, x, y, math.log(2))
+    return _add_logarithms(g, x, y, math.log(2))
 
 
-def _added(g: Graph, x: Value, y: Value, base: float) -> str:
+def _add_logarithms(g: Graph, x: Value, y: Value, base: float) -> str:
     """Add two logarithms to a base, whose natural logarithm is `base`."""
     large = g("Max", x, y)
     apart = g("Sub", g("Min", x, y), large)
@@ -200,15 +200,15 @@ def _added(g: Graph, x: Value, y: Value, base: float) -> str:
 
 @export("xlogy")
 def xlogy(g: Graph, x: Value, y: Value) -> str:
-    return _times_logarithm(g, x, y, g("Log", _replace_where_zero(g, x, y, 1)))
+    return _multiply_logarithm(g, x, y, g("Log", _replace_where_zero(g, x, y, 1)))
 
 
 @export("xlog1py")
 def xlog1py(g: Graph, x: Value, y: Value) -> str:
-    return _times_logarithm(g, x, y, log1p(g, Value(_replace_where_zero(g, x, y, 0), y.dtype, ())))
+    return _multiply_logarithm(g, x, y, log1p(g, Value(_replace_where_zero(g, x, y, 0), y.dtype, ())))
 
 
-def _times_logarithm(g: Graph, x: Value, y: Value, logarithm: str) -> str:
+def _multiply_logarithm(g: Graph, x: Value, y: Value, logarithm: str) -> str:
     return g("Where", g("IsNaN", y), y, g("Mul", x, logarithm))
 
 
@@ -219,15 +219,15 @@ def _replace_where_zero(g: Graph, x: Value, y: Value, instead: float) -> str:
 
 @export("fmax")
 def fmax(g: Graph, x: Value, y: Value) -> str:
-    return _of_numbers(g, "Max", x, y)
+    return _ignore_nan(g, "Max", x, y)
 
 
 @export("fmin")
 def fmin(g: Graph, x: Value, y: Value) -> str:
-    return _of_numbers(g, "Min", x, y)
+    return _ignore_nan(g, "Min", x, y)
 
 
-def _of_numbers(g: Graph, type: str, x: Value, y: Value) -> str:
+def _ignore_nan(g: Graph, type: str, x: Value, y: Value) -> str:
     """Return the larger or smaller number, ignoring NaN."""
     return g("Where", g("IsNaN", x), y, g("Where", g("IsNaN", y), x, g(type, x, y)))
 

@@ -34,10 +34,10 @@ def layer_norm_grad(g: Graph, x: Value, mean: Value, rstd: Value, dy: Value, sca
     """Return ``rstd * (g - mean(g) - xhat * mean(g * xhat))`` with ``g = dy * scale`` and ``xhat = (x - mean) * rstd``."""
     arriving = dy.name if scale is None else g("Mul", dy, scale)
     xhat = g("Mul", g("Sub", x, mean), rstd)
-    return _projected(g, arriving, xhat, rstd.name, [-1])
+    return _subtract_projections(g, arriving, xhat, rstd.name, [-1])
 
 
-def _projected(g: Graph, arriving: str, xhat: str, rstd: str, axes: Sequence[int], share: str | None = None) -> str:
+def _subtract_projections(g: Graph, arriving: str, xhat: str, rstd: str, axes: Sequence[int], share: str | None = None) -> str:
     """Subtract from the gradient its mean and its part along `xhat`, or the fraction `share` of them."""
     along, both = (g.reduce("ReduceMean", item, axes, keepdim=True) for item in (arriving, g("Mul", arriving, xhat)))
     taken = g("Add", along, g("Mul", xhat, both))
@@ -47,7 +47,7 @@ def _projected(g: Graph, arriving: str, xhat: str, rstd: str, axes: Sequence[int
 # Batch normalization
 
 
-def _across(x: Value) -> list[int]:
+def _non_channel_axes(x: Value) -> list[int]:
     """Return all axes except the channel axis."""
     return [axis for axis in range(x.rank) if axis != 1]
 
@@ -76,30 +76,30 @@ def batch_norm(
         y = g("BatchNormalization", x, weights, shift, running_mean, running_variance, epsilon=epsilon)
         rstd = g("Reciprocal", g("Sqrt", g("Add", running_variance, g.scalar(epsilon, x.dtype))))
         return y, running_mean.name, rstd, running_mean.name, running_variance.name, g.scalar(False, DType.BOOL)
-    mean = g.reduce("ReduceMean", x, _across(x), keepdim=True)
+    mean = g.reduce("ReduceMean", x, _non_channel_axes(x), keepdim=True)
     centred = g("Sub", x, mean)
-    variance = g.reduce("ReduceMean", g("Mul", centred, centred), _across(x))
+    variance = g.reduce("ReduceMean", g("Mul", centred, centred), _non_channel_axes(x))
     rstd = g("Reciprocal", g("Sqrt", g("Add", variance, g.scalar(epsilon, x.dtype))))
     y = g("Mul", centred, by_channel(g, rstd if scale is None else g("Mul", rstd, scale), x))
     y = y if bias is None else g("Add", y, by_channel(g, bias, x))
-    mean = g.squeeze(mean, *_across(x))
-    next_mean = _moved(g, running_mean, mean, momentum)
+    mean = g.squeeze(mean, *_non_channel_axes(x))
+    next_mean = _update_running(g, running_mean, mean, momentum)
     next_variance = _next_variance(g, x, running_variance, variance, momentum)
     return y, mean, rstd, next_mean, next_variance, g.scalar(True, DType.BOOL)
 
 
-def _moved(g: Graph, running: Value, batch: str, momentum: float) -> str:
+def _update_running(g: Graph, running: Value, batch: str, momentum: float) -> str:
     kept = g("Mul", running, g.scalar(1 - momentum, running.dtype))
     return g("Add", kept, g("Mul", batch, g.scalar(momentum, running.dtype)))
 
 
 def _next_variance(g: Graph, x: Value, running: Value, variance: str, momentum: float) -> str:
     """Update towards the unbiased variance. It is unchanged if a channel has a single value."""
-    count, one = count_over(g, x, _across(x)), g.scalar(1, x.dtype)
+    count, one = count_over(g, x, _non_channel_axes(x)), g.scalar(1, x.dtype)
     known = g.constant_of(count)
     if known is not None and known <= 1:
         return running.name
-    moved = _moved(g, running, g("Mul", variance, g("Div", count, g("Sub", count, one))), momentum)
+    moved = _update_running(g, running, g("Mul", variance, g("Div", count, g("Sub", count, one))), momentum)
     return moved if known is not None else g("Where", g("Greater", count, one), moved, running)
 
 
@@ -119,18 +119,18 @@ def batch_norm_grad(
         return g("Mul", arriving, each)
     xhat = g("Mul", g("Sub", x, by_channel(g, mean, x)), each)
     share = None if known is not None else g.cast(uses_batch_statistics, x.dtype)
-    return _projected(g, arriving, xhat, each, _across(x), share)
+    return _subtract_projections(g, arriving, xhat, each, _non_channel_axes(x), share)
 
 
 @export("batch_norm_scale_grad")
 def batch_norm_scale_grad(g: Graph, x: Value, mean: Value, rstd: Value, uses_batch_statistics: Value, dy: Value) -> str:
     each = g("Mul", dy, g("Sub", x, by_channel(g, mean, x)))
-    return g("Mul", g.reduce("ReduceSum", each, _across(x)), rstd)
+    return g("Mul", g.reduce("ReduceSum", each, _non_channel_axes(x)), rstd)
 
 
 @export("batch_norm_bias_grad")
 def batch_norm_bias_grad(g: Graph, dy: Value) -> str:
-    return g.reduce("ReduceSum", dy, _across(dy))
+    return g.reduce("ReduceSum", dy, _non_channel_axes(dy))
 
 
 # Groups and root mean squares

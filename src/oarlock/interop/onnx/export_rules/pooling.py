@@ -41,7 +41,7 @@ def max_pool(
     dilation = list(dilation or [1] * len(size))
     if not ceil_mode:
         y, index = g("MaxPool", x, outputs=2, dilations=dilation, **_windowed(size, stride, padding))
-        return y, g("Mod", index, _places(g, x))
+        return y, g("Mod", index, _count_positions(g, x))
     wide, sizes = _padded(g, x, g.result().shape or (), size, stride, padding, dilation, -math.inf)
     y, index = g("MaxPool", wide, outputs=2, dilations=dilation, **_windowed(size, stride))
     place, factor = g.ints([0]), g.ints([1])
@@ -52,20 +52,20 @@ def max_pool(
     return y, place
 
 
-def _places(g: Graph, x: Value) -> str:
+def _count_positions(g: Graph, x: Value) -> str:
     """Return the number of positions of an image: int64[]."""
     return g.count(x.sizes[2:])
 
 
-def _in_rows(g: Graph, x: Value) -> str:
+def _shape_by_channel(g: Graph, x: Value) -> str:
     """Return the shape with the positions of each channel joined to one axis."""
-    return g("Concat", g.dim(x, 0), g.dim(x, 1), g.unsqueeze(_places(g, x), 0), axis=0)
+    return g("Concat", g.dim(x, 0), g.dim(x, 1), g.unsqueeze(_count_positions(g, x), 0), axis=0)
 
 
 @export("max_pool2d_dx", "take_places_dx")
 def max_pool_dx(g: Graph, index: Value, dy: Value, x: Value, **_: object) -> str:
     """Add the gradient of each window at the position of its maximum."""
-    rows, zeros = _in_rows(g, dy), g.filled(0, dy.dtype, _in_rows(g, x))
+    rows, zeros = _shape_by_channel(g, dy), g.filled(0, dy.dtype, _shape_by_channel(g, x))
     put = g("ScatterElements", zeros, g.reshape(index, rows), g.reshape(dy, rows), axis=2, reduction="add")
     return g.reshape(put, g.shape(x))
 
@@ -73,7 +73,7 @@ def max_pool_dx(g: Graph, index: Value, dy: Value, x: Value, **_: object) -> str
 @export("take_places")
 def take_places(g: Graph, x: Value, index: Value) -> str:
     """Return the values of each channel at the given positions."""
-    taken = g("GatherElements", g.reshape(x, _in_rows(g, x)), g.reshape(index, _in_rows(g, index)), axis=2)
+    taken = g("GatherElements", g.reshape(x, _shape_by_channel(g, x)), g.reshape(index, _shape_by_channel(g, index)), axis=2)
     return g.reshape(taken, g.shape(index))
 
 
@@ -85,10 +85,10 @@ def average_pool(
     y = g.result().shape or ()
     wide, _ = _padded(g, x, y, size, stride, padding, [1] * len(size), 0.0)
     means = g("AveragePool", wide, count_include_pad=1, **_windowed(size, stride))
-    return _corrected(g, means, x, y, size, stride, padding, count_include_pad)
+    return _correct_means(g, means, x, y, size, stride, padding, count_include_pad)
 
 
-def _corrected(
+def _correct_means(
     g: Graph,
     means: Value | str,
     x: Value,
@@ -127,7 +127,7 @@ def average_pool_dx(
     like = Value(x.name, dy.dtype, x.shape)
     arriving: Value | str = dy
     if ceil_mode or not count_include_pad:
-        arriving = _corrected(g, dy, like, dy.sizes, size, stride, padding, count_include_pad)
+        arriving = _correct_means(g, dy, like, dy.sizes, size, stride, padding, count_include_pad)
     axes = range(2, dy.rank)
     alone = g("Reshape", arriving, g("Concat", g.ints([-1]), g.ints([1]), *(g.dim(dy, axis) for axis in axes), axis=0))
     share = g.filled(1 / math.prod(size), dy.dtype, g.ints([1, 1, *size]))
@@ -163,7 +163,7 @@ def global_average_pool2d_dx(g: Graph, dy: Value, x: Value) -> str:
 # Adaptive pooling
 
 
-def _members(g: Graph, length: str, count: int) -> str:
+def _window_members(g: Graph, length: str, count: int) -> str:
     """Return which of `length` elements, int64[1], belong to which of `count` windows: bool[count, length]."""
     numbers = g.unsqueeze(g.ints(list(range(count + 1))), 1)
     begins = g("Div", g("Mul", numbers, length), g.ints([count]))
@@ -174,9 +174,9 @@ def _members(g: Graph, length: str, count: int) -> str:
     return g("And", after, before)
 
 
-def _shares(g: Graph, length: str, count: int, dtype: DType) -> str:
+def _window_weights(g: Graph, length: str, count: int, dtype: DType) -> str:
     """Return the weight of each element in the mean of each window: [count, length]."""
-    members = g.cast(_members(g, length, count), dtype)
+    members = g.cast(_window_members(g, length, count), dtype)
     return g("Div", members, g.reduce("ReduceSum", members, [1], keepdim=True))
 
 
@@ -192,7 +192,7 @@ def multiplied_along(g: Graph, x: str, matrix: str, axis: int, rank: int) -> str
 def average(g: Graph, x: Value, *, size: Sequence[int]) -> str:
     y = x.name
     for axis, count in enumerate(size, start=2):
-        shares = _shares(g, g.dim(x, axis), count, x.dtype)
+        shares = _window_weights(g, g.dim(x, axis), count, x.dtype)
         y = multiplied_along(g, y, g("Transpose", shares, perm=[1, 0]), axis, x.rank)
     return y
 
@@ -200,7 +200,7 @@ def average(g: Graph, x: Value, *, size: Sequence[int]) -> str:
 def average_dx(g: Graph, dy: Value, x: Value, *, size: Sequence[int]) -> str:
     dx = dy.name
     for axis, count in enumerate(size, start=2):
-        dx = multiplied_along(g, dx, _shares(g, g.dim(x, axis), count, dy.dtype), axis, dy.rank)
+        dx = multiplied_along(g, dx, _window_weights(g, g.dim(x, axis), count, dy.dtype), axis, dy.rank)
     return dx
 
 
@@ -209,7 +209,7 @@ def largest(g: Graph, x: Value, *, size: Sequence[int]) -> tuple[str, str]:
     y, index, beyond = x.name, None, g.ints([1])
     least = g.scalar(float("-inf"), x.dtype)
     for axis in reversed(range(2, x.rank)):
-        members = _members(g, g.dim(x, axis), size[axis - 2])
+        members = _window_members(g, g.dim(x, axis), size[axis - 2])
         members = g.unsqueeze(members, *range(axis), *range(axis + 2, x.rank + 1))
         inside = g("Where", members, g.unsqueeze(y, axis), least)
         y = g.reduce("ReduceMax", inside, [axis + 1])

@@ -46,18 +46,18 @@ def uniform(g: Graph, count: str, random_id: int) -> str:
     """Return `count` numbers in [0, 1), float64[count]: splitmix64 from the key, as in `runtime/random.py`. `count` is int64[]."""
     g.require_opset(18, "BitwiseXor, which random numbers are computed with,")
     index = g("Range", g.ints(1), g("Add", count, g.ints(1)), g.ints(1))
-    x = g("Add", g("Mul", index, _odd(g, 0x9E3779B97F4A7C15)), _key(g, random_id))
+    x = g("Add", g("Mul", index, _constant(g, 0x9E3779B97F4A7C15)), _key(g, random_id))
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, None)):
-        x = g("BitwiseXor", x, _shifted(g, x, shift))
-        x = x if factor is None else g("Mul", x, _odd(g, factor))
-    return g("Mul", g("Cast", _shifted(g, x, 11), to=11), g.scalar(2.0**-53, DType.FLOAT64))
+        x = g("BitwiseXor", x, _shift_right(g, x, shift))
+        x = x if factor is None else g("Mul", x, _constant(g, factor))
+    return g("Mul", g("Cast", _shift_right(g, x, 11), to=11), g.scalar(2.0**-53, DType.FLOAT64))
 
 
-def _odd(g: Graph, number: int) -> str:
+def _constant(g: Graph, number: int) -> str:
     return g.constant(numpy.array(number, dtype=numpy.uint64).astype(numpy.int64))
 
 
-def _shifted(g: Graph, x: str, bits: int) -> str:
+def _shift_right(g: Graph, x: str, bits: int) -> str:
     """Shift right, filling with zeros."""
     moved = g("BitShift", g("Cast", x, to=_UINT64), g.constant(numpy.array(bits, dtype=numpy.uint64)), direction="RIGHT")
     return g("Cast", moved, to=7)
@@ -84,7 +84,7 @@ def dropout(g: Graph, x: Value, *, rate: Value | float, first_row: Value | int =
     return g("Mul", x, mask), mask
 
 
-def _many(g: Graph, shape: Value | tuple[Size, ...]) -> str:
+def _shape_of(g: Graph, shape: Value | tuple[Size, ...]) -> str:
     """Return a shape from an attribute or a variable: int64[rank]."""
     return shape.name if isinstance(shape, Value) else g.dims(shape)
 
@@ -97,7 +97,7 @@ def _uniform(g: Graph, shape: str, low: float, high: float, dtype: DType, random
 
 @export("random_uniform")
 def random_uniform(g: Graph, *, shape: Value | tuple[Size, ...], low: float = 0.0, high: float = 1.0, dtype: DType, random_id: int) -> str:
-    return _uniform(g, _many(g, shape), low, high, dtype, random_id)
+    return _uniform(g, _shape_of(g, shape), low, high, dtype, random_id)
 
 
 @export("random_uniform_like")
@@ -120,7 +120,7 @@ def _normal(g: Graph, shape: str, mean: float, deviation: float, dtype: DType, r
 def random_normal(
     g: Graph, *, shape: Value | tuple[Size, ...], mean: float = 0.0, deviation: float = 1.0, dtype: DType, random_id: int
 ) -> str:
-    return _normal(g, _many(g, shape), mean, deviation, dtype, random_id)
+    return _normal(g, _shape_of(g, shape), mean, deviation, dtype, random_id)
 
 
 @export("random_normal_like")

@@ -102,17 +102,17 @@ for ours, theirs in {"amax": "ReduceMax", "amin": "ReduceMin", "reduce_prod": "R
 # Variance
 
 
-def _centred(g: Graph, x: Value, axis: Axes) -> str:
+def _subtract_mean(g: Graph, x: Value, axis: Axes) -> str:
     return g("Sub", x, g.reduce("ReduceMean", x, axes_of(axis, x.rank), keepdim=True))
 
 
-def _left(g: Graph, x: Value, axis: Axes, correction: float) -> str:
+def _divisor(g: Graph, x: Value, axis: Axes, correction: float) -> str:
     """Return the divisor of a variance, at least 0."""
     left = g("Sub", count_over(g, x, axis), g.scalar(correction, x.dtype))
     return g("Max", left, g.scalar(0, x.dtype))
 
 
-def _beside(g: Graph, dy: Value, x: Value, axis: Axes, keepdim: bool) -> str:
+def _make_broadcastable(g: Graph, dy: Value, x: Value, axis: Axes, keepdim: bool) -> str:
     """Reshape the value of a reduction to broadcast with `x`."""
     axes = axes_of(axis, x.rank)
     return dy.name if axes is None or keepdim else g.unsqueeze(dy, *sorted(axes))
@@ -120,27 +120,27 @@ def _beside(g: Graph, dy: Value, x: Value, axis: Axes, keepdim: bool) -> str:
 
 @export("variance")
 def variance(g: Graph, x: Value, *, axis: Axes = None, keepdim: bool = False, correction: float = 1.0) -> str:
-    centred = _centred(g, x, axis)
+    centred = _subtract_mean(g, x, axis)
     squares = g.reduce("ReduceSum", g("Mul", centred, centred), axes_of(axis, x.rank), keepdim=keepdim)
-    return g("Div", squares, _left(g, x, axis, correction))
+    return g("Div", squares, _divisor(g, x, axis, correction))
 
 
 @export("variance_dx")
 def variance_dx(g: Graph, x: Value, dy: Value, *, axis: Axes = None, keepdim: bool, correction: float) -> str:
-    weight = g("Div", g.scalar(2, x.dtype), _left(g, x, axis, correction))
-    return g("Mul", g("Mul", _beside(g, dy, x, axis, keepdim), _centred(g, x, axis)), weight)
+    weight = g("Div", g.scalar(2, x.dtype), _divisor(g, x, axis, correction))
+    return g("Mul", g("Mul", _make_broadcastable(g, dy, x, axis, keepdim), _subtract_mean(g, x, axis)), weight)
 
 
 @export("variance_dx_ddy")
 def variance_dx_ddy(g: Graph, x: Value, ddx: Value, dy: Value, *, axis: Axes = None, keepdim: bool, correction: float) -> str:
-    along = g.reduce("ReduceSum", g("Mul", ddx, _centred(g, x, axis)), axes_of(axis, x.rank), keepdim=keepdim)
-    return g("Mul", along, g("Div", g.scalar(2, x.dtype), _left(g, x, axis, correction)))
+    along = g.reduce("ReduceSum", g("Mul", ddx, _subtract_mean(g, x, axis)), axes_of(axis, x.rank), keepdim=keepdim)
+    return g("Mul", along, g("Div", g.scalar(2, x.dtype), _divisor(g, x, axis, correction)))
 
 
 @export("variance_dx_dx")
 def variance_dx_dx(g: Graph, dy: Value, ddx: Value, *, axis: Axes = None, keepdim: bool, correction: float) -> str:
-    weight = g("Div", g.scalar(2, ddx.dtype), _left(g, ddx, axis, correction))
-    return g("Mul", g("Mul", _beside(g, dy, ddx, axis, keepdim), _centred(g, ddx, axis)), weight)
+    weight = g("Div", g.scalar(2, ddx.dtype), _divisor(g, ddx, axis, correction))
+    return g("Mul", g("Mul", _make_broadcastable(g, dy, ddx, axis, keepdim), _subtract_mean(g, ddx, axis)), weight)
 
 
 # Cumulative sums and products
@@ -154,7 +154,7 @@ def cumsum(g: Graph, x: Value, *, axis: int, exclusive: bool, reverse: bool) -> 
     return g("CumSum", x, g.ints(axis), exclusive=int(exclusive), reverse=int(reverse))
 
 
-def _along(g: Graph, xs: Sequence[Value], axis: int, first: Sequence[float], step: Step, *, reverse: bool) -> str:
+def _scan_along(g: Graph, xs: Sequence[Value], axis: int, first: Sequence[float], step: Step, *, reverse: bool) -> str:
     """Return the results of `step` at each position along an axis. Its state starts as `first`; its inputs are `xs` at the position."""
     like = xs[0]
     if 0 in like.sizes:  # ONNX Runtime's Scan would divide by zero
@@ -193,10 +193,10 @@ def cumprod(g: Graph, x: Value, *, axis: int, exclusive: bool, reverse: bool) ->
         product = inner("Mul", carried[0], items[0])
         return [product], carried[0] if exclusive else product
 
-    return _along(g, [x], axis, [1.0], step, reverse=reverse)
+    return _scan_along(g, [x], axis, [1.0], step, reverse=reverse)
 
 
-def _behind(g: Graph, x: Value, dy: Value, axis: int, exclusive: bool, reverse: bool) -> str:
+def _gradient_of_later(g: Graph, x: Value, dy: Value, axis: int, exclusive: bool, reverse: bool) -> str:
     """Return, for each position, the gradient of the product of later elements: ``s[i] = dy[i] + x[i+1] s[i+1]``, computed backwards."""
 
     def step(inner: Graph, carried: Sequence[str], items: Sequence[str]) -> tuple[Sequence[str], str]:
@@ -205,14 +205,14 @@ def _behind(g: Graph, x: Value, dy: Value, axis: int, exclusive: bool, reverse: 
         through = inner("Mul", items[0], before if exclusive else here)
         return [inner("Add", items[1], through) if exclusive else through], here
 
-    return _along(g, [x, dy], axis, [0.0], step, reverse=not reverse)
+    return _scan_along(g, [x, dy], axis, [0.0], step, reverse=not reverse)
 
 
 @export("cumprod_dx")
 def cumprod_dx(g: Graph, x: Value, dy: Value, *, axis: int, exclusive: bool, reverse: bool) -> str:
     """Multiply the product of earlier elements by the gradient from later ones."""
     in_front = cumprod(g, x, axis=axis, exclusive=True, reverse=reverse)
-    return g("Mul", in_front, _behind(g, x, dy, axis, exclusive, reverse))
+    return g("Mul", in_front, _gradient_of_later(g, x, dy, axis, exclusive, reverse))
 
 
 @export("cumprod_dx_ddy")
@@ -224,7 +224,7 @@ def cumprod_dx_ddy(g: Graph, x: Value, ddx: Value, *, axis: int, exclusive: bool
         after = inner("Add", inner("Mul", change, items[0]), inner("Mul", product, items[1]))
         return [inner("Mul", product, items[0]), after], change if exclusive else after
 
-    return _along(g, [x, ddx], axis, [1.0, 0.0], step, reverse=reverse)
+    return _scan_along(g, [x, ddx], axis, [1.0, 0.0], step, reverse=reverse)
 
 
 @export("cumprod_dx_dx")
@@ -240,5 +240,5 @@ def cumprod_dx_dx(g: Graph, x: Value, dy: Value, ddx: Value, *, axis: int, exclu
         through_moving = inner("Add", inner("Mul", items[2], here), inner("Mul", items[0], moving))
         return [inner("Add", items[1], through) if exclusive else through, through_moving], moving
 
-    behind = _along(g, [x, dy, ddx], axis, [0.0, 0.0], step, reverse=not reverse)
-    return g("Add", g("Mul", change, _behind(g, x, dy, axis, exclusive, reverse)), g("Mul", in_front, behind))
+    behind = _scan_along(g, [x, dy, ddx], axis, [0.0, 0.0], step, reverse=not reverse)
+    return g("Add", g("Mul", change, _gradient_of_later(g, x, dy, axis, exclusive, reverse)), g("Mul", in_front, behind))

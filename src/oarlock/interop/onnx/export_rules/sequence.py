@@ -75,13 +75,13 @@ def sequence_mean_dx(g: Graph, splits: Value, dy: Value, x: Value) -> str:
 # One element per sequence
 
 
-def _taken(g: Graph, x: Value, at: str) -> str:
+def _gather_rows(g: Graph, x: Value, at: str) -> str:
     """Gather elements of `x` at the row numbers `at`; -1 gives 0, read from an appended row of zeros."""
     more = g("Concat", x, g.filled(0, x.dtype, _like_rows(g, g.ints([1]), x)), axis=0)
     return g("GatherElements", more, at, axis=0)
 
 
-def _put(g: Graph, values: Value, at: str, like: Value) -> str:
+def _scatter_rows(g: Graph, values: Value, at: str, like: Value) -> str:
     """Scatter values to their row numbers in zeros of the shape of `like`, the inverse of `_taken`."""
     count = g.dim(like, 0)
     rows = g("Add", count, g.ints([1]))
@@ -90,7 +90,7 @@ def _put(g: Graph, values: Value, at: str, like: Value) -> str:
     return g.slice(put, 0, 0, count)
 
 
-def _end(g: Graph, splits: Value, like: Value, *, last: bool) -> str:
+def _end_rows(g: Graph, splits: Value, like: Value, *, last: bool) -> str:
     """Return the row number of the last or first element of each sequence, -1 for an empty one, for each position in a row."""
     at = g("Sub", g.slice(splits, 0, 1), g.ints([1])) if last else g.slice(splits, 0, 0, -1)
     at = g("Where", g("Equal", lengths_of(g, splits), g.ints([0])), g.ints([-1]), at)
@@ -101,11 +101,11 @@ for name, last in (("sequence_first", False), ("sequence_last", True)):
 
     @export(name)
     def sequence_end(g: Graph, x: Value, splits: Value, *, last: bool = last) -> str:
-        return _taken(g, x, _end(g, splits, x, last=last))
+        return _gather_rows(g, x, _end_rows(g, splits, x, last=last))
 
     @export(f"{name}_dx")
     def sequence_end_dx(g: Graph, splits: Value, dy: Value, x: Value, *, last: bool = last) -> str:
-        return _put(g, dy, _end(g, splits, x, last=last), x)
+        return _scatter_rows(g, dy, _end_rows(g, splits, x, last=last), x)
 
 
 def _largest(g: Graph, x: Value, own: str, splits: Value) -> str:
@@ -127,17 +127,17 @@ def sequence_max(g: Graph, x: Value, splits: Value) -> tuple[str, str]:
     start = g("Expand", count, _like_rows(g, sequences(g, splits), x))
     at = g("ScatterElements", start, index, g("Expand", number, g.shape(x)), axis=0, reduction="min")
     at = g("Where", g("Equal", at, count), g.ints([-1]), at)
-    return _taken(g, x, at), at
+    return _gather_rows(g, x, at), at
 
 
 @export("sequence_max_dx")
 def sequence_max_dx(g: Graph, at: Value, dy: Value, x: Value) -> str:
-    return _put(g, dy, at.name, x)
+    return _scatter_rows(g, dy, at.name, x)
 
 
 @export("sequence_max_dx_ddy")
 def sequence_max_dx_ddy(g: Graph, at: Value, ddx: Value) -> str:
-    return _taken(g, ddx, at.name)
+    return _gather_rows(g, ddx, at.name)
 
 
 @export("sequence_softmax")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from oarlock.interop.onnx.importer import Importer, Names
 
 
-def _written(graph: Any, inputs: Sequence["Var | Known"], importer: "Importer", names: "Names") -> "list[Var | Known]":
+def _write_graph(graph: Any, inputs: Sequence["Var | Known"], importer: "Importer", names: "Names") -> "list[Var | Known]":
     """Write a nested graph into the open block; return its outputs. Raises Unsupported if a part of it is not supported."""
     inner = names.inside()
     if inner.depth > importer.limits.depth:
@@ -40,7 +40,7 @@ def _written(graph: Any, inputs: Sequence["Var | Known"], importer: "Importer", 
     return found
 
 
-def _returned(values: "Sequence[Var | Known]", importer: "Importer", block: Block) -> list[Var]:
+def _as_outputs(values: "Sequence[Var | Known]", importer: "Importer", block: Block) -> list[Var]:
     """Return values as distinct variables that the block defines."""
     found: list[Var] = []
     for value in values:
@@ -71,7 +71,7 @@ def loop_over(
             importer.writer.note_sizes(var)
         stacked, following = write(steps, inside)
         _require_types(inside, following)
-        block.outputs = _returned([*stacked, *following], importer, block)
+        block.outputs = _as_outputs([*stacked, *following], importer, block)
     stacks, final, _ = recurrent(list(sequences), list(initial), free_vars(block), body=block, reverse=reverse)
     return list(stacks), list(final)
 
@@ -81,7 +81,7 @@ def branches(condition, *, then_branch, else_branch, importer: "Importer", names
     """Choose the branch at import if the condition is known."""
     if isinstance(condition, Known):
         chosen = then_branch if condition.item() else else_branch
-        return [value if isinstance(value, Known) else op.assign(value) for value in _written(chosen, [], importer, names)]
+        return [value if isinstance(value, Known) else op.assign(value) for value in _write_graph(chosen, [], importer, names)]
     condition = _scalar(condition)
     program = importer.writer.program
     around, stem = innermost_block(program), program.unique("if")
@@ -89,7 +89,7 @@ def branches(condition, *, then_branch, else_branch, importer: "Importer", names
     for name, graph in (("then", then_branch), ("else", else_branch)):
         block = program.new_block(f"{stem}.{name}", around)
         with block:
-            block.outputs = _returned(_written(graph, [], importer, names), importer, block)
+            block.outputs = _as_outputs(_write_graph(graph, [], importer, names), importer, block)
         blocks.append(block)
     for number, (left, right) in enumerate(zip(blocks[0].outputs, blocks[1].outputs, strict=False)):
         if (left.dtype, left.shape) != (right.dtype, right.shape):
@@ -123,7 +123,7 @@ def loop(most=None, condition=None, *initial, body, importer: "Importer", names:
         block.inputs = list(inside)
         for var in inside:
             importer.writer.note_sizes(var)
-        written = _written(body, [inside[0], Known.of(True, DType.BOOL), *inside[1:]], importer, names)
+        written = _write_graph(body, [inside[0], Known.of(True, DType.BOOL), *inside[1:]], importer, names)
         if len(written) < 1 + len(initial):
             raise FormatError("the body of a Loop returns fewer values than it carries")
         again, following, stacked = written[0], written[1 : 1 + len(initial)], written[1 + len(initial) :]
@@ -132,7 +132,7 @@ def loop(most=None, condition=None, *initial, body, importer: "Importer", names:
         if limit is None and holds is None:
             raise Unsupported("it never ends: it has no maximum number of iterations, and its condition is always true")
         condition = _both(None if limit is None else op.less(number, limit), holds)
-        block.outputs = _returned([condition, *stacked, number, *following], importer, block)
+        block.outputs = _as_outputs([condition, *stacked, number, *following], importer, block)
     _require_types(inside[1:], block.outputs[len(block.outputs) - len(initial) :] if initial else [])
     stacks, final = while_(going, carried, free_vars(block), body=block)
     return [*final[1:], *stacks]
@@ -167,7 +167,7 @@ def scan(
             sequences[number] = op.flip(sequences[number], axes=(0,))
 
     def write(steps: Sequence[Var], state: Sequence[Var]) -> tuple[Sequence[Var], Sequence[Var]]:
-        written = [importer.writer.variable(value) for value in _written(body, [*state, *steps], importer, names)]
+        written = [importer.writer.variable(value) for value in _write_graph(body, [*state, *steps], importer, names)]
         if len(written) < count:
             raise FormatError("the body of a Scan returns fewer values than it carries")
         return written[count:], written[:count]

@@ -37,14 +37,14 @@ def gather(x, index, *, axis=0, importer: "Importer"):
     axis = axis_of(axis, rank_of(x))
     single = index.shape == () and isinstance(index, Known) and index.sizes is None
     if single:
-        return _taken(x, index.item(), axis)
+        return _take_one(x, index.item(), axis)
     rank = rank_of(index) if isinstance(index, Var) else len(index.shape)
     found = op.gather(moved(x, axis, 0), _known_from_front(index, x, axis, importer))
     order = (*range(rank, rank + axis), *range(rank), *range(rank + axis, rank + rank_of(x) - 1))
     return found if axis == 0 else op.transpose(found, axes=order)
 
 
-def _taken(x: Var, number: int, axis: int) -> Var:
+def _take_one(x: Var, number: int, axis: int) -> Var:
     """Return the element at a constant index along an axis."""
     size = shape_of(x)[axis]
     if isinstance(size, int) and not -size <= number < size:

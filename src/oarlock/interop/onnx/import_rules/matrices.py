@@ -78,8 +78,8 @@ def attention(
     if flat:
         if not q_num_heads or not kv_num_heads:
             raise Unsupported("its numbers of heads are missing, and its inputs are not split into heads")
-        query = _by_heads(query, q_num_heads, importer)
-        key, value = _by_heads(key, kv_num_heads, importer), _by_heads(value, kv_num_heads, importer)
+        query = _split_heads(query, q_num_heads, importer)
+        key, value = _split_heads(key, kv_num_heads, importer), _split_heads(value, kv_num_heads, importer)
     dtype = query.dtype
     present_key = op.concat([past_key, key], axis=2) if past_key is not None else op.assign(key)
     present_value = op.concat([past_value, value], axis=2) if past_value is not None else op.assign(value)
@@ -87,42 +87,47 @@ def attention(
     if not isinstance(heads, int) or not isinstance(groups, int) or groups < 1 or heads % groups:
         raise Unsupported(f"{heads} query heads cannot share {groups} key heads")
     plain = (
-        outputs < 4 and not softcap and filled is None and left_window_size < 0 and right_window_size < 0 and _is_wide(mask, present_key)
+        outputs < 4
+        and not softcap
+        and filled is None
+        and left_window_size < 0
+        and right_window_size < 0
+        and _covers_all_keys(mask, present_key)
     )
     if plain and dtype.itemsize >= 4 and (past_key is None or not is_causal):
         result = attention_by_head(query, present_key, present_value, mask, causal=bool(is_causal), scale=scale)
-        return [_in_rows(result, importer) if flat else result, present_key, present_value][: max(outputs, 1)]
-    keys, values = (_repeated(item, heads // groups, importer) for item in (present_key, present_value))
+        return [_join_heads(result, importer) if flat else result, present_key, present_value][: max(outputs, 1)]
+    keys, values = (_repeat_heads(item, heads // groups, importer) for item in (present_key, present_value))
     width = shape_of(query)[3]
     if scale is None and not isinstance(width, int):
         raise Unsupported(f"its scale depends on the size {width}", hint="pass sizes={...} to fix symbolic sizes")
     root = constant((float(width) ** -0.5 if scale is None else scale) ** 0.5, query)  # type: ignore[arg-type]
     scores = matrix_product(op.multiply(query, root), op.multiply(op.matrix_transpose(keys), root))
     bias = _bias(scores, mask, past_key, filled, (bool(is_causal), left_window_size, right_window_size), importer)
-    capped = _capped(scores, softcap)
+    capped = _cap(scores, softcap)
     masked = capped if bias is None else op.add(capped, bias)
     precision = DTYPES.get(softmax_precision, dtype)
     weights = _weights(masked if precision is dtype else op.cast(masked, dtype=precision), bias is not None)
     weights = weights if precision is dtype else op.cast(weights, dtype=dtype)
     result = matrix_product(weights, values)
-    result = _in_rows(result, importer) if flat else result
+    result = _join_heads(result, importer) if flat else result
     if not 0 <= qk_matmul_output_mode < 4:
         raise Unsupported(f"qk_matmul_output_mode is {qk_matmul_output_mode}")
     return [result, present_key, present_value, op.assign([scores, capped, masked, weights][qk_matmul_output_mode])][: max(outputs, 1)]
 
 
-def _is_wide(mask: Var | None, key: Var) -> bool:
+def _covers_all_keys(mask: Var | None, key: Var) -> bool:
     """Return whether the mask covers every key; ONNX allows shorter masks."""
     return mask is None or shape_of(mask)[-1:] in ((1,), (shape_of(key)[2],))
 
 
-def _in_rows(x: Var, importer: "Importer") -> Var:
+def _join_heads(x: Var, importer: "Importer") -> Var:
     """Join the heads: `[n, t, heads k]`."""
     n, h, t, e = shape_of(x)
     return reshaped(op.transpose(x, axes=(0, 2, 1, 3)), (n, t, sizes.multiply(h, e)), importer)
 
 
-def _capped(scores: Var, cap: float) -> Var:
+def _cap(scores: Var, cap: float) -> Var:
     return op.multiply(op.tanh(op.divide(scores, constant(cap, scores))), constant(cap, scores)) if cap else scores
 
 
@@ -179,7 +184,7 @@ def _number(size: Size, importer: "Importer") -> Var:
     return reshaped(importer.writer.variable(known_sizes([size])), ())
 
 
-def _by_heads(x: Var, heads: int, importer: "Importer") -> Var:
+def _split_heads(x: Var, heads: int, importer: "Importer") -> Var:
     """Split rows into heads: `[n, heads, t, k]`."""
     n, t, columns = shape_of(x)
     if not isinstance(columns, int) or heads < 1 or columns % heads:
@@ -187,7 +192,7 @@ def _by_heads(x: Var, heads: int, importer: "Importer") -> Var:
     return op.transpose(reshaped(x, (n, t, heads, columns // heads), importer), axes=(0, 2, 1, 3))
 
 
-def _repeated(x: Var, times: int, importer: "Importer") -> Var:
+def _repeat_heads(x: Var, times: int, importer: "Importer") -> Var:
     """Repeat each key or value head for the query heads that share it."""
     if times == 1:
         return x

@@ -69,7 +69,7 @@ class Layer:
             for key, left in zip(("alpha", "beta"), numbers, strict=True):
                 if left and name.lower() in _PARAMETERS[key]:
                     given[key] = left.pop(0)
-            found.append(_with(function, given))
+            found.append(_bind(function, given))
         return found
 
     def run(self, cell: Cell) -> list[Var]:
@@ -118,7 +118,7 @@ _PARAMETERS = {
 }
 
 
-def _with(function: Callable[..., Var], given: dict[str, float]) -> Callable[[Var], Var]:
+def _bind(function: Callable[..., Var], given: dict[str, float]) -> Callable[[Var], Var]:
     return lambda x: function(x, **given)
 
 
@@ -183,14 +183,14 @@ def long_short_term_memory(
         gate, function, out = direction.activations
         i, o, f, new = direction.gates(op.add(given, op.linear(h, direction.r, direction.state_bias)))
         peep_i, peep_o, peep_f = direction.peepholes or (None, None, None)
-        i = gate(_peeped(i, c, peep_i))
-        f = op.subtract(constant(1.0, i), i) if input_forget else gate(_peeped(f, c, peep_f))
+        i = gate(_add_peephole(i, c, peep_i))
+        f = op.subtract(constant(1.0, i), i) if input_forget else gate(_add_peephole(f, c, peep_f))
         c = op.add(op.multiply(f, c), op.multiply(i, function(new)))
-        o = gate(_peeped(o, c, peep_o))
+        o = gate(_add_peephole(o, c, peep_o))
         return [op.multiply(o, out(c)), c]
 
     return layer.run(cell)[:outputs]
 
 
-def _peeped(x: Var, cell: Var, peephole: Var | None) -> Var:
+def _add_peephole(x: Var, cell: Var, peephole: Var | None) -> Var:
     return x if peephole is None else op.add(x, op.multiply(cell, peephole))

@@ -72,7 +72,7 @@ def _declare(kind: str) -> None:
             chosen = ()
         left: list[Size] = [1 if axis in chosen else size for axis, size in enumerate(shape) if axis not in chosen or keepdims]
         if any(shape[axis] == 0 for axis in chosen):
-            return _of_nothing(kind, x, left)
+            return _reduce_empty(kind, x, left)
         whole = x.dtype
         if kind in ("Mean", "L2", "LogSum", "LogSumExp") and not whole.is_floating:
             x = op.cast(x, dtype=DType.FLOAT64)
@@ -98,7 +98,7 @@ for _kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "
     _declare(_kind)
 
 
-def _of_nothing(kind: str, x: Var, left: list[Size]) -> Var:
+def _reduce_empty(kind: str, x: Var, left: list[Size]) -> Var:
     """Return the reduction of no elements, in the remaining shape."""
     number = _EMPTY.get(kind)
     if number is None:
@@ -114,15 +114,15 @@ def _of_nothing(kind: str, x: Var, left: list[Size]) -> Var:
 
 @rule("ArgMax")
 def argmax(x, *, axis=0, keepdims=1, select_last_index=0):
-    return _place_of(op.argmax, x, axis, keepdims, select_last_index)
+    return _position_of_extreme(op.argmax, x, axis, keepdims, select_last_index)
 
 
 @rule("ArgMin")
 def argmin(x, *, axis=0, keepdims=1, select_last_index=0):
-    return _place_of(op.argmin, x, axis, keepdims, select_last_index)
+    return _position_of_extreme(op.argmin, x, axis, keepdims, select_last_index)
 
 
-def _place_of(function: Callable[..., Var], x: Var, axis: int, keepdims: int, last: int) -> Var:
+def _position_of_extreme(function: Callable[..., Var], x: Var, axis: int, keepdims: int, last: int) -> Var:
     axis = axis_of(axis, rank_of(x))
     if not last:
         return function(x, axis=axis, keepdim=bool(keepdims))

@@ -42,8 +42,8 @@ def resize(
             raise Unsupported(f"it resizes {old} to {new}, more than the limit of {_MOST_PLACES}")
         if not isinstance(old, int) or old < 1 or new is None:
             raise Unsupported(f"it resizes the size {old}, which is not constant", hint="pass sizes={...} to fix symbolic sizes")
-        part = _part_of(roi, number, len(chosen)) if coordinate_transformation_mode == "tf_crop_and_resize" else (0.0, 1.0)
-        places = [_place(at, factor, old, new, coordinate_transformation_mode, part) for at in range(new)]
+        part = _cropped_region(roi, number, len(chosen)) if coordinate_transformation_mode == "tf_crop_and_resize" else (0.0, 1.0)
+        places = [_source_coordinate(at, factor, old, new, coordinate_transformation_mode, part) for at in range(new)]
         if coordinate_transformation_mode == "tf_crop_and_resize":
             outside.append((axis, [not 0.0 <= place <= old - 1 for place in places]))
         if mode == "nearest":
@@ -58,7 +58,7 @@ def resize(
         result = moved(op.linear(moved(result, axis, -1), weights), -1, axis)
     for axis, there in outside:
         if any(there):
-            result = _where_outside(result, axis, there, extrapolation_value, importer)
+            result = _replace_outside(result, axis, there, extrapolation_value, importer)
     return op.assign(x) if result is x else result
 
 
@@ -87,7 +87,7 @@ def _lengths(x: Var, axes: Sequence[int], scales: Known | None, sizes: Known | N
     return [factor] * len(axes), [math.floor(factor * size + 0.5) if isinstance(size, int) else None for size in old]
 
 
-def _part_of(roi: Known | None, number: int, count: int) -> tuple[float, float]:
+def _cropped_region(roi: Known | None, number: int, count: int) -> tuple[float, float]:
     """Return the start and the end of the cropped region along an axis, as fractions."""
     if roi is None or roi.count != 2 * count:
         raise Unsupported("it crops, but roi is missing")
@@ -95,7 +95,7 @@ def _part_of(roi: Known | None, number: int, count: int) -> tuple[float, float]:
     return bounds[number], bounds[number + count]
 
 
-def _place(at: int, factor: float, old: int, length: int, mode: str, part: tuple[float, float]) -> float:
+def _source_coordinate(at: int, factor: float, old: int, length: int, mode: str, part: tuple[float, float]) -> float:
     """Return the source coordinate of an output position. The output length may have been rounded down."""
     new = factor * old
     if mode == "align_corners":
@@ -157,7 +157,7 @@ def _weights(apart: numpy.ndarray, mode: str, a: float) -> numpy.ndarray:
     return numpy.where(apart <= 1, near, numpy.where(apart < 2, far, 0.0))
 
 
-def _where_outside(x: Var, axis: int, outside: Sequence[bool], value: float, importer: "Importer") -> Var:
+def _replace_outside(x: Var, axis: int, outside: Sequence[bool], value: float, importer: "Importer") -> Var:
     """Replace the positions outside the input by `value`."""
     shape = [len(outside) if other == axis else 1 for other in range(rank_of(x))]
     mask = importer.writer.variable(known_numbers(torch.tensor(outside).reshape(shape)))

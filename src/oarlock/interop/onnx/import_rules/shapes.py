@@ -247,7 +247,7 @@ def narrowed(x: Var, axis: int, start: Size, length: Size, importer: "Importer")
 @rule("Slice", since=10, either=("starts", "ends"), known=("axes", "steps"))
 def slice_of(x, starts, ends, axes=None, steps=None, *, importer: "Importer"):
     if isinstance(starts, Var) or isinstance(ends, Var):
-        return _sliced_by_values(x, starts, ends, axes, steps, importer)
+        return _slice_by_values(x, starts, ends, axes, steps, importer)
     first, last = starts.items(), ends.items()
     chosen = tuple(range(len(first))) if axes is None else axes_of(axes, rank_of(x))
     strides = [1] * len(first) if steps is None else steps.items()
@@ -255,11 +255,11 @@ def slice_of(x, starts, ends, axes=None, steps=None, *, importer: "Importer"):
         raise Unsupported(f"its numbers of starts, ends, axes and steps differ: {len(first)}, {len(last)}, {len(chosen)}, {len(strides)}")
     result = x
     for start, end, axis, step in zip(first, last, chosen, strides, strict=True):
-        result = _sliced(result, axis_of(axis, rank_of(x)), start, end, step, importer)
+        result = _slice(result, axis_of(axis, rank_of(x)), start, end, step, importer)
     return op.assign(x) if result is x else result
 
 
-def _sliced(x: Var, axis: int, start: Size, end: Size, step: Size, importer: "Importer") -> Var:
+def _slice(x: Var, axis: int, start: Size, end: Size, step: Size, importer: "Importer") -> Var:
     """Slice an axis with bounds known at import. Constant bounds are clipped; symbolic ones raise in the run if out of range."""
     whole = shape_of(x)[axis]
     if not isinstance(step, int) or step == 0:
@@ -270,7 +270,7 @@ def _sliced(x: Var, axis: int, start: Size, end: Size, step: Size, importer: "Im
         first = None if _is_end(start, step, is_start=True) else start
         return part_along(x, axis, first, None if _is_end(end, step, is_start=False) else end, step)
     if step < 0:
-        return _sliced_by_values(x, known_sizes([start]), known_sizes([end]), known_sizes([axis]), known_sizes([step]), importer)
+        return _slice_by_values(x, known_sizes([start]), known_sizes([end]), known_sizes([axis]), known_sizes([step]), importer)
     start, end = (_from_front(bound, whole) for bound in (start, end))
     part = narrowed(x, axis, start, sizes.add(end, sizes.multiply(start, -1)), importer)
     return op.slice(part, axis=axis, step=step) if step != 1 else part
@@ -290,7 +290,7 @@ def _from_front(bound: Size, whole: Size) -> Size:
     return bound
 
 
-def _sliced_by_values(x: Var, starts, ends, axes: Known | None, steps: Known | None, importer: "Importer") -> Var:
+def _slice_by_values(x: Var, starts, ends, axes: Known | None, steps: Known | None, importer: "Importer") -> Var:
     """Slice with bounds known only at run time, by gathering rows."""
     bounds = [importer.writer.variable(item) for item in (starts, ends)]
     count = _runtime_length(bounds[0])
@@ -330,12 +330,12 @@ def pad(x, pads, value=None, axes=None, *, mode="constant", importer: "Importer"
     if not any(before) and not any(after):
         return op.assign(x)
     if isinstance(value, Var):
-        return _padded_with(x, before, after, value)
+        return _pad_with_variable(x, before, after, value)
     number = 0.0 if value is None else float(value.item())
     return op.pad(x, before=tuple(before), after=tuple(after), mode=names[mode], value=number)
 
 
-def _padded_with(x: Var, before: list[int], after: list[int], value: Var) -> Var:
+def _pad_with_variable(x: Var, before: list[int], after: list[int], value: Var) -> Var:
     """Pad `x` with a number known only at run time."""
     inside = op.pad(filled(x, 1.0, DType.INT64), before=tuple(before), after=tuple(after), mode="constant", value=0.0)
     padded = op.pad(x, before=tuple(before), after=tuple(after), mode="constant", value=0.0)
