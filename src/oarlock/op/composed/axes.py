@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.location import here
-from oarlock.ir.shape_rules import require_axis
 from oarlock.ir.size import Size, floor_divide, multiply
 from oarlock.ir.var import Var
 from oarlock.op.composed.composition import composition
-from oarlock.op.composed.shape import known_shape
+from oarlock.op.composed.shape import known_shape, require_axis_of
 from oarlock.op.manipulation import reshape, transpose
 from oarlock.op.rearrangement import flip
 
@@ -19,11 +18,7 @@ Axes = int | Sequence[int]
 
 def _axes_of(x: Var, axes: Axes, what: str) -> list[int]:
     """Return axes counted from 0. Raises ShapeError for a missing or repeated axis."""
-    shape = known_shape(x, what)
-    try:
-        found = [require_axis(shape, axis) for axis in ([axes] if isinstance(axes, int) else axes)]
-    except ShapeError as error:
-        raise ShapeError(f"{what}: {error.message}", location=here(), given=[x.describe()]) from None
+    found = [require_axis_of(x, axis, what) for axis in ([axes] if isinstance(axes, int) else axes)]
     if len(set(found)) < len(found):
         raise ShapeError(f"{what}: axes {tuple(found)} contain the same axis twice", location=here(), given=[x.describe()])
     return found

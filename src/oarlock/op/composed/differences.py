@@ -1,13 +1,12 @@
 """Differences of neighbouring elements along an axis, and integrals by the trapezoidal rule."""
 
-from oarlock.errors import ArgumentError, ShapeError
+from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
-from oarlock.ir.shape_rules import require_axis
 from oarlock.ir.var import Var
 from oarlock.op.comparison import not_equal
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.composed.composition import composition
-from oarlock.op.composed.shape import known_shape, unsqueeze
+from oarlock.op.composed.shape import known_shape, require_axis_of, unsqueeze
 from oarlock.op.composed.slices import slice as slice_
 from oarlock.op.cumulative import cumsum
 from oarlock.op.elementwise import add, multiply, subtract
@@ -15,13 +14,6 @@ from oarlock.op.manipulation import concat
 from oarlock.op.reduction import reduce_sum
 
 __all__ = ["cumulative_trapezoid", "diff", "trapezoid"]
-
-
-def _require_axis(x: Var, axis: int, what: str) -> int:
-    try:
-        return require_axis(known_shape(x, what), axis)
-    except ShapeError as error:
-        raise ShapeError(f"{what}: {error.message}", location=here(), given=[x.describe()]) from None
 
 
 @composition
@@ -32,7 +24,7 @@ def diff(x: Var, *, n: int = 1, axis: int = -1, prepend: Var | None = None, appe
     """
     if n < 0:
         raise ArgumentError(f"diff: n must be at least 0, not {n}", location=here())
-    axis = _require_axis(x, axis, "diff")
+    axis = require_axis_of(x, axis, "diff")
     parts = [each for each in (prepend, x, append) if each is not None]
     found = concat(parts, axis=axis) if len(parts) > 1 and n else x
     for _ in range(n):
@@ -46,7 +38,7 @@ def diff(x: Var, *, n: int = 1, axis: int = -1, prepend: Var | None = None, appe
 
 def _areas(y: Var, x: Var | None, dx: float, axis: int, what: str) -> tuple[Var, int]:
     """Return the area under each pair of neighbours, and the axis along which they are."""
-    axis = _require_axis(y, axis, what)
+    axis = require_axis_of(y, axis, what)
     if known_shape(y, what)[axis] == 0:
         return slice_(y, axis=axis), axis
     later, earlier = slice_(y, axis=axis, start=1), slice_(y, axis=axis, stop=-1)

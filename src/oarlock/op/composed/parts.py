@@ -5,11 +5,10 @@ from itertools import pairwise
 
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.location import here
-from oarlock.ir.shape_rules import require_axis
 from oarlock.ir.var import Var
 from oarlock.op.along_axis import index_put
 from oarlock.op.composed.composition import composition
-from oarlock.op.composed.shape import known_shape, squeeze, unsqueeze
+from oarlock.op.composed.shape import known_shape, require_axis_of, squeeze, unsqueeze
 from oarlock.op.manipulation import concat, slice_
 from oarlock.op.told_shape import arange
 from oarlock.registry.creator import describe_value
@@ -19,12 +18,8 @@ __all__ = ["chunk", "dsplit", "hsplit", "select_scatter", "slice_scatter", "tens
 
 def _known_size(x: Var, axis: int, what: str) -> tuple[int, int]:
     """Return an axis, counted from 0, and its size. Raises ShapeError if there is no such axis, or its size is a symbol."""
-    shape = known_shape(x, what)
-    try:
-        at = require_axis(shape, axis)
-    except ShapeError as error:
-        raise ShapeError(f"{what}: {error.message}", location=here(), given=[x.describe()]) from None
-    size = shape[at]
+    at = require_axis_of(x, axis, what)
+    size = known_shape(x, what)[at]
     if isinstance(size, str):
         raise ShapeError(f"{what}: axis {axis} has the size {size}, which must be known", location=here(), given=[x.describe()])
     return at, int(size)

@@ -8,7 +8,7 @@ import math
 from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
-from oarlock.ir.shape_rules import broadcast_shape, require_axis
+from oarlock.ir.shape_rules import broadcast_shape
 from oarlock.ir.var import Var
 from oarlock.op.along_axis import index as take_at
 from oarlock.op.along_axis import index_put, scatter_along_axis
@@ -17,7 +17,7 @@ from oarlock.op.comparison import equal, greater
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.composed.composition import composition
 from oarlock.op.composed.indexing import subscript
-from oarlock.op.composed.shape import broadcast_together, known_shape, unsqueeze
+from oarlock.op.composed.shape import broadcast_together, known_shape, require_axis_of, unsqueeze
 from oarlock.op.creation import full, full_batch_size_like, full_like
 from oarlock.op.cumulative import cumsum
 from oarlock.op.dtype_conversion import cast
@@ -36,11 +36,8 @@ __all__ = [
 
 def _along(x: Var, index: Var, axis: int, what: str) -> tuple[int, Var]:
     """Return an axis, counted from 0, and the indices as a row. Raises ShapeError."""
-    shape, rows = known_shape(x, what), known_shape(index, what)
-    try:
-        at = require_axis(shape, axis)
-    except ShapeError as error:
-        raise ShapeError(f"{what}: {error.message}", location=here(), given=[x.describe(), index.describe()]) from None
+    rows = known_shape(index, what)
+    at = require_axis_of(x, axis, what, index)
     if len(rows) > 1:
         raise ShapeError(f"{what}: indices must be a row", location=here(), given=[x.describe(), index.describe()])
     return at, index if rows else reshape(index, shape=(1,))

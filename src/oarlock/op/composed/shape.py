@@ -1,6 +1,6 @@
 """Axes of size 1 inserted and removed, and two variables broadcast to one shape."""
 
-from oarlock.errors import ArgumentError
+from oarlock.errors import ArgumentError, ShapeError
 from oarlock.ir.location import here
 from oarlock.ir.shape_rules import broadcast_shape, require_axis
 from oarlock.ir.size import Shape, is_at_least
@@ -8,7 +8,7 @@ from oarlock.ir.var import Var
 from oarlock.op.manipulation import reshape, slice_
 from oarlock.op.told_shape import broadcast_to
 
-__all__ = ["broadcast_together", "known_shape", "squeeze", "unsqueeze"]
+__all__ = ["broadcast_together", "known_shape", "require_axis_of", "squeeze", "unsqueeze"]
 
 
 def known_shape(x: Var, what: str) -> Shape:
@@ -16,6 +16,15 @@ def known_shape(x: Var, what: str) -> Shape:
     if x.shape is None:
         raise ArgumentError(f'{what}: the shape of "{x.name}" is unknown', location=here(), given=[x.describe()])
     return x.shape
+
+
+def require_axis_of(x: Var, axis: int, what: str, *others: Var) -> int:
+    """Return an axis of ``x``, counted from 0. Raises ShapeError, which describes ``x`` and `others`, for a missing one."""
+    shape = known_shape(x, what)
+    try:
+        return require_axis(shape, axis)
+    except ShapeError as error:
+        raise ShapeError(f"{what}: {error.message}", location=here(), given=[each.describe() for each in (x, *others)]) from None
 
 
 def unsqueeze(x: Var, *axes: int) -> Var:

@@ -2,13 +2,13 @@
 
 import builtins
 
-from oarlock.errors import ArgumentError, ShapeError
+from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
-from oarlock.ir.shape_rules import is_within, require_axis, slice_size
+from oarlock.ir.shape_rules import is_within, slice_size
 from oarlock.ir.size import Size
 from oarlock.ir.var import Var
 from oarlock.op.composed.composition import composition
-from oarlock.op.composed.shape import known_shape
+from oarlock.op.composed.shape import known_shape, require_axis_of
 from oarlock.op.manipulation import slice_
 from oarlock.op.rearrangement import flip
 
@@ -35,10 +35,7 @@ def slice(
     ``clip=False``, bounds beyond the axis raise an error: then the size of ``x[1:]`` is ``t-1``, not ``t-min(t,1)``, and a run with t = 0
     raises. Raises ShapeError and ArgumentError.
     """
-    try:
-        axis = require_axis(known_shape(x, "slice"), axis)
-    except ShapeError as error:
-        raise ShapeError(f"slice: {error.message}", location=here(), given=[x.describe()]) from None
+    axis = require_axis_of(x, axis, "slice")
     if step == 0 or (not clip and step is not None and step < 0):
         wanted = "must not be 0" if clip else "must be at least 1 without clip"
         raise ArgumentError(f"slice: step is {step}, but {wanted}", location=here(), given=[x.describe()])
