@@ -315,7 +315,7 @@ def stack_shape(xs, *, axis):
         raise ShapeError("there is nothing to stack")
     shape = xs[0].shape
     if not 0 <= axis <= len(shape):
-        raise ShapeError(f"axis {axis} is out of range for a stack of tensors of {len(shape)} dimensions")
+        raise ShapeError(f"axis {axis} is not an axis of a stack of tensors of {len(shape)} dimensions")
     return (*shape[:axis], len(xs), *shape[axis:])
 
 
