@@ -38,9 +38,13 @@ def escaped(text: str) -> str:
 
 
 def first_sentence(text: str | None) -> str:
-    """Return the first sentence of a docstring, on one line."""
+    """Return the first sentence of a docstring, or its first clause, on one line. Parentheses are not cut."""
     line = " ".join((text or "").partition("\n\n")[0].split())
-    return escaped(re.split(r"(?<=[.;:])\s", line)[0].rstrip(";:."))
+    for end in re.finditer(r"[.;:](?=\s|$)", line):
+        if line.count("(", 0, end.start()) == line.count(")", 0, end.start()):
+            line = line[: end.start()]
+            break
+    return escaped(line)
 
 
 def code(text: str) -> str:

@@ -48,7 +48,10 @@ def first_names(paths: Sequence[str]) -> Iterator[str]:
     yield from ("| start with | |", "|---|---|")
     for path in paths:
         value = functools.reduce(getattr, path.split(".")[1:], oarlock)  # type: ignore[arg-type]
-        doc = value.doc if isinstance(value, Operator) else inspect.getdoc(value)
+        if hasattr(value, "__origin__"):
+            doc = "A type for annotations."
+        else:
+            doc = value.doc if isinstance(value, Operator) else inspect.getdoc(value)
         yield f"| [`{path}`]({home_of(value).link}) | {first_sentence(doc).replace('|', chr(92) + '|')} |"
 
 
