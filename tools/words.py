@@ -39,7 +39,7 @@ CONSTRUCTIONS = {
     ),
     "so many": (r"\b[Ss]o\s+(?:many|much|few|often|long)\b",),
     "data as a person": (
-        r"\b(?:tells?|told|lies|lying|stands?|standing|lets?\s+go)\b",
+        r"\b(?:tells?|told|lies|lying|stands?(?!-)|standing|lets?\s+go)\b",
         r"\b(?:is|are)\s+said\b",
         r"\bhand(?:s|ed)?\s+(?:out|over|back)\b",
     ),
