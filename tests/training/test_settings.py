@@ -87,13 +87,13 @@ def test_the_values_in_a_dict_tell_the_types():
             "      settings: hidden, act, sizes, window, deep, name, folder, train.lr, train.warm_up\n"
             '  Try: did you mean "hidden"?    (oarlock explain ArgumentError)',
         ),
-        ("hidden=8.5", "\"hidden\" must be a whole number, such as 32, not '8.5'\n      --set hidden gives it"),
-        ("train.lr=fast", "\"train.lr\" must be a number, such as 0.001, not 'fast'\n      --set train.lr gives it"),
-        ("deep=maybe", "\"deep\" must be true or false, such as False, not 'maybe'\n      --set deep gives it"),
-        ("act=gelu", "\"act\" must be one of 'relu', 'tanh', such as 'relu', not 'gelu'\n      --set act gives it"),
-        ("sizes=1,x", "\"sizes\" must be a list, each a whole number, such as [1, 2], not '1,x'\n      --set sizes gives it"),
-        ("window=1,2,3", "\"window\" must be a list, each a whole number, such as (3, 0.5), not '1,2,3'\n      --set window gives it"),
-        ("train.warm_up=x", "\"train.warm_up\" must be a whole number or none, not 'x'\n      --set train.warm_up gives it"),
+        ("hidden=8.5", "\"hidden\" must be a whole number, such as 32, not '8.5'\n      given by --set hidden"),
+        ("train.lr=fast", "\"train.lr\" must be a number, such as 0.001, not 'fast'\n      given by --set train.lr"),
+        ("deep=maybe", "\"deep\" must be true or false, such as False, not 'maybe'\n      given by --set deep"),
+        ("act=gelu", "\"act\" must be one of 'relu', 'tanh', such as 'relu', not 'gelu'\n      given by --set act"),
+        ("sizes=1,x", "\"sizes\" must be a list, each a whole number, such as [1, 2], not '1,x'\n      given by --set sizes"),
+        ("window=1,2,3", "\"window\" must be a list, each a whole number, such as (3, 0.5), not '1,2,3'\n      given by --set window"),
+        ("train.warm_up=x", "\"train.warm_up\" must be a whole number or none, not 'x'\n      given by --set train.warm_up"),
         (
             "train=3",
             "\"train\" is a section, but --set train sets it to '3'\n"
@@ -116,8 +116,8 @@ def test_a_setting_of_another_section_is_named():
 def test_a_file_gives_values_of_the_right_types_only(tmp_path):
     with given(toml='[train]\nlr = "fast"\n', folder=tmp_path), pytest.raises(ol.ArgumentError) as refused:
         ol.settings(Settings())
-    assert str(refused.value) == "\"train.lr\" must be a number, such as 0.001, not 'fast'\n      train.toml gives it"
-    with given(toml="hidden = true\n", folder=tmp_path), pytest.raises(ol.ArgumentError, match='"hidden" is a whole number'):
+    assert str(refused.value) == "\"train.lr\" must be a number, such as 0.001, not 'fast'\n      given by train.toml"
+    with given(toml="hidden = true\n", folder=tmp_path), pytest.raises(ol.ArgumentError, match='"hidden" must be a whole number'):
         ol.settings(Settings())
 
 
