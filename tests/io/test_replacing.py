@@ -24,7 +24,7 @@ from oarlock.io.container import read_container, write_container
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="modes, links and locks as POSIX has them")
 
-HINT = "\n  Try: free disk space, or check the permissions, or save to another place    (oarlock explain WriteError)"
+HINT = "\n  Try: free disk space, check the permissions, or use another path    (oarlock explain WriteError)"
 
 
 def refusal(kind: type[ol.OarlockError], path: str | os.PathLike[str], data: bytes = b"new") -> str:
