@@ -27,12 +27,15 @@ NOT_INSTALLED = re.compile(r"^\s*(?:pip|make) |examples/", re.MULTILINE)
 
 
 def find_pythons() -> dict[str, str]:
-    """Return the interpreters that start, by version. A shim of a missing version does not start."""
+    """Return the interpreters that start, by version: those on PATH, then those of pyenv. A shim of a missing version does not start."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    folders = [*os.environ["PATH"].split(os.pathsep), *(str(path) for path in sorted(pyenv.glob("*/bin")))]
     found = {}
     for version in VERSIONS:
-        path = shutil.which(f"python{version}")
-        if path and subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0:
-            found[version] = path
+        for folder in folders:
+            path = shutil.which(f"python{version}", path=folder)
+            if path and version not in found and subprocess.run([path, "-c", ""], capture_output=True, check=False).returncode == 0:
+                found[version] = path
     return found
 
 
