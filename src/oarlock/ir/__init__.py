@@ -1,4 +1,4 @@
-"""Programs as Python objects: blocks of ops over variables. No torch, no operators."""
+"""Programs as Python objects: blocks of ops over variables. Imports neither torch nor operators."""
 
 from oarlock.ir.block import Block
 from oarlock.ir.block_stack import current_block, default_program, get_variable

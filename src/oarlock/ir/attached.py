@@ -1,4 +1,4 @@
-"""The bases of `Var` and `Block`. What files of higher floors attach to these, such as `x + 1`, stands in the stub of this file."""
+"""The bases of `Var` and `Block`. Members attached by higher layers, such as `x + 1`, are declared in this file's stub."""
 
 import importlib
 
@@ -12,17 +12,17 @@ _MEMBERS_OF_BLOCK = {
     "new_op": "oarlock.registry.new_op",
     "run": "oarlock.runtime.block_run",
 }
-"""The file that attaches each member of a block."""
+"""The module that attaches each member of a block."""
 
 
 class AttachedToVar:
-    """The members of `Var` that its own file does not have."""
+    """The members of `Var` that are attached by other modules."""
 
     __slots__ = ()
 
 
 class AttachedToBlock:
-    """The members of `Block` that its own file does not have: each file that attaches some is loaded when one of these is first used."""
+    """The members of `Block` that are attached by other modules. Those modules are imported on first use."""
 
     __slots__ = ()
 

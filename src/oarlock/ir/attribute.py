@@ -1,4 +1,4 @@
-"""An attribute's value in Python, and on the wire. Blocks, which attributes also hold, are `serialize`'s part."""
+"""Attribute values in Python and in messages. Blocks are handled by `serialization`."""
 
 import base64
 import json
@@ -12,16 +12,16 @@ __all__ = ["Sizes", "format_attribute", "read_attribute", "read_shape", "write_a
 
 
 class Sizes(tuple[Size, ...]):
-    """A shape given as an attribute; its sizes may be symbols, which plain tuples of ints may not."""
+    """A shape given as an attribute. Unlike a plain tuple of ints, it may contain symbols."""
 
 
 def write_attribute(name: str, value: object, desc: wire.AttributeDesc) -> None:
-    """Fill `desc`. Raises ArgumentError for a value that no attribute can hold."""
+    """Write an attribute to `desc`. Raises ArgumentError for an unsupported value."""
     desc.name = name
     try:
         _write_value(value, desc)
-    except ValueError as error:  # a number beyond 64 bits, or text that is not Unicode
-        raise ArgumentError(f"an attribute cannot hold {value!r:.60}: {error}") from error
+    except ValueError as error:  # an integer beyond 64 bits, or invalid Unicode
+        raise ArgumentError(f"{value!r:.60} is not a valid attribute: {error}") from error
 
 
 def _write_value(value: object, desc: wire.AttributeDesc) -> None:
@@ -47,16 +47,16 @@ def _write_value(value: object, desc: wire.AttributeDesc) -> None:
     elif isinstance(value, tuple) and all(isinstance(item, str) for item in value):
         desc.strings.values.extend(value)
     else:
-        raise ArgumentError(f"an attribute cannot hold {value!r}")
+        raise ArgumentError(f"{value!r} is not a valid attribute")
 
 
 def read_attribute(desc: wire.AttributeDesc) -> object:
-    """The value in `desc`. Raises ValueError or KeyError where it holds none."""
+    """Return the value in `desc`. Raises ValueError or KeyError if it has none."""
     kind = desc.WhichOneof("value")
     if kind is None:
-        raise ValueError("it holds no value")
+        raise ValueError("the attribute has no value")
     if kind in ("block", "var"):
-        raise ValueError(f"a {'block' if kind == 'block' else 'variable'} cannot stand here")
+        raise ValueError(f"a {'block' if kind == 'block' else 'variable'} is not allowed here")
     if kind == "shape":
         return Sizes(read_shape(desc.shape))
     if kind == "dtype":
@@ -76,18 +76,18 @@ def write_shape(shape: Shape, desc: wire.ShapeDesc) -> None:
 
 
 def read_shape(desc: wire.ShapeDesc) -> Shape:
-    """The shape in `desc`. Raises ValueError where a size holds nothing."""
+    """Return the shape in `desc`. Raises ValueError if a size has no value."""
     sizes: list[Size] = []
     for item in desc.sizes:
         kind = item.WhichOneof("value")
         if kind is None:
-            raise ValueError("a size holds no value")
+            raise ValueError("a size has no value")
         sizes.append(item.number if kind == "number" else item.symbol)
     return tuple(sizes)
 
 
 def format_attribute(value: object) -> str:
-    """The value as a program prints it."""
+    """Return the value as printed in a program."""
     if isinstance(value, Sizes):
         return f"shape{format_shape(value)}"
     if isinstance(value, tuple):

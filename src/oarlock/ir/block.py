@@ -1,4 +1,4 @@
-"""Block: local variables and the ops over them, in order."""
+"""Block: variables and the ops over them, in order."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -24,20 +24,19 @@ if TYPE_CHECKING:
 __all__ = ["Argument", "Block"]
 
 Argument = Var | str | Sequence[Var | str]
-"""An argument for one slot of an op: a variable or its name, or any number of them."""
+"""The argument of one slot of an op: a variable or its name, or a sequence of them."""
 
 
 class Block(AttachedToBlock):
-    """A pair of braces: the variables declared here, the ops that run here, and the block around it.
+    """A list of ops with the variables declared for them, inside an optional parent block.
 
-    `inputs` are the variables whose values come from outside: fed, in the main block; handed in by the
-    op that owns the block, elsewhere. `outputs` are what a nested block hands back, in the order that
-    its owner's signature gives. A block is its own symbol table: what is declared in it, by name, and from
-    which names of the blocks around it are seen. Every variable is defined once, by an op or as an input; the ops at the
-    end of the main block that write persistable variables, its `tail`, are the only exception.
+    `inputs` are the variables whose values come from outside: fed, in the main block; passed by the owning op, in a nested block.
+    `outputs` are the results of a nested block, in the order of the owner's signature. A block is a symbol table: its variables are looked
+    up by name, then those of its parents. Every variable is defined once, by an op or as an input. The only exceptions are the ops at the
+    end of the main block that write persistable variables, its `tail`.
 
-    `Block(desc)` is the main block of a new program, which `desc` describes: a ProgramDesc, or a BlockDesc without blocks inside it.
-    Raises VerifyError and LimitError. `program.new_block` makes a block inside another.
+    `Block(desc)` is the main block of a new program read from `desc`, a ProgramDesc, or a BlockDesc without nested blocks.
+    Raises VerifyError and LimitError. `program.new_block` creates a nested block.
     """
 
     def __init__(
@@ -55,21 +54,21 @@ class Block(AttachedToBlock):
         self.inputs: list[Var] = []
         self.outputs: list[Var] = []
         self.vars: dict[str, Var] = {}
-        self.splits: dict[Size, Var] = {}  # a size -> who was last said to cut it, be it a variable of this block still or not
+        self.splits: dict[Size, Var] = {}  # size -> the row splits last declared for it, which may have been removed from this block since
         self.ops: list[Op] = []
         self.stand_in: Callable[[Var], Var] | None = None
-        """While the step of a loop is written here: what a variable of outside stands for in it."""
+        """Set while a loop body is being built: maps an outer variable to the variable that replaces it in the body."""
 
     @property
     def path(self) -> str:
-        """The names of the blocks from the main one to this: `main/rnn_0.body`."""
+        """The names of the blocks from the main block to this one: `main/rnn_0.body`."""
         return "/".join(reversed([block.name for block in self.enclosing()]))
 
     def __repr__(self) -> str:
         return f"<Block {self.path}: {len(self.vars)} variables, {len(self.ops)} ops>"
 
     def _repr_html_(self) -> str | None:
-        """The drawing that a notebook shows."""
+        """Return the drawing for notebooks."""
         from oarlock.drawing.program import draw
 
         return draw(self)._repr_html_()
@@ -84,7 +83,7 @@ class Block(AttachedToBlock):
     # Variables
 
     def find_var(self, name: str, *, recursive: bool = True) -> Var | None:
-        """The variable called `name`, here or (if `recursive`) in the nearest block around; None if there is none."""
+        """Return the variable `name` of this block or, if `recursive`, of the nearest parent that has one; None if there is none."""
         block: Block | None = self
         while block is not None:
             if name in block.vars:
@@ -93,14 +92,14 @@ class Block(AttachedToBlock):
         return None
 
     def var(self, name: str) -> Var:
-        """The variable called `name` that is visible here. Raises UndefinedVarError."""
+        """Return the variable `name` of this block or its parents. Raises UndefinedVarError."""
         var = self.find_var(name)
         if var is not None:
             return var
         raise self.absent(name)
 
     def absent(self, name: str, labels: Sequence[str] = ()) -> UndefinedVarError:
-        """The error for a name that is not visible here, nor one of the `labels` by which it might be asked for: it lists what is."""
+        """Return the error for an unknown name. It lists the visible variables and the `labels`, the other names that were searched."""
         visible = [*labels, *(name for block in self.enclosing() for name in block.listed_vars())]
         elsewhere = [other for other in self.program.blocks if name in other.vars]
         return UndefinedVarError(
@@ -114,13 +113,17 @@ class Block(AttachedToBlock):
         )
 
     def listed_vars(self) -> list[str]:
-        """The names of the variables here, as people ask for them: what forward ops compute, the last first; what is given; the rest."""
+        """Return the names of the variables for an error message: results of forward ops, latest first, then inputs and parameters, then
+        the rest.
+        """
         computed = [name for name, var in self.vars.items() if var.op is not None and var.op.role is Role.FORWARD and "@" not in name]
         given = [name for name, var in self.vars.items() if var.parameter or is_among(var, self.inputs)]
         return list(dict.fromkeys([*reversed(computed), *given, *self.vars]))
 
     def seen(self, var: Var) -> Var:
-        """The variable that an op of this block reads when given `var`: its step where a loop around steps through it, else itself."""
+        """Return the variable that an op of this block reads when given `var`: its current step if an enclosing loop iterates over it, else
+        `var`.
+        """
         if self.parent is None or var.block is self:
             return var
         around = list(self.enclosing())
@@ -131,7 +134,7 @@ class Block(AttachedToBlock):
         return var
 
     def splits_of(self, size: Size) -> Var | None:
-        """The row splits by which a dimension of this size is cut, here or in the nearest block around; None where it is not."""
+        """Return the row splits that divide a dimension of this size, from this block or the nearest parent; None if it is not ragged."""
         if isinstance(size, str):
             for block in self.enclosing():
                 found = block.splits.get(size)
@@ -140,9 +143,9 @@ class Block(AttachedToBlock):
         return None
 
     def rename(self, var: Var, name: str) -> None:
-        """Call a variable of this block `name` instead. Ops hold variables, so nothing else changes."""
+        """Rename a variable of this block. Ops refer to variables, not names, so they need no change."""
         if name in self.vars:
-            raise ProgramError(f'"{name}" is declared in {self.path} already')
+            raise ProgramError(f'"{name}" is already declared in {self.path}')
         del self.vars[var.name]
         var.name = name
         self.vars[name] = var
@@ -173,10 +176,11 @@ class Block(AttachedToBlock):
         place: int = 0,
         location: Location | None = None,
     ) -> Var:
-        """Declare a variable here; without a name it gets one that nothing in the program has.
+        """Declare a variable in this block; without a name, it gets an unused one.
 
-        A float32 variable without a shape takes the type of the op that writes it. Raises ProgramError for a name that the block has
-        already and for an illegal one, DTypeError for an unknown dtype.
+        A float32 variable without a shape takes the type of the op that writes it. Raises ProgramError for an illegal name or one that the
+        block
+        already has, and DTypeError for an unknown dtype.
         """
         if name == "":
             name = self.program.unique("var")
@@ -185,14 +189,14 @@ class Block(AttachedToBlock):
                 f"{name!r:.80} cannot be a variable's name",
                 location=location or here(),
                 contract="a name has 1 to 256 of the characters A-Z a-z 0-9 _ . / @ - and no '..'",
-                hint="program.unique(stem) makes one that is free",
+                hint="use program.unique(stem) to get an unused name",
             )
         if name in self.vars:
             raise ProgramError(
                 f'"{name}" is declared twice in {self.path}',
                 location=location or here(),
                 given=[self.vars[name].describe()],
-                hint="give one of them another name, or read the first one where you meant it",
+                hint="rename one of them, or use the existing variable",
             )
         var = Var(
             self,
@@ -216,7 +220,7 @@ class Block(AttachedToBlock):
         return var
 
     def ordered_vars(self) -> list[Var]:
-        """The variables in the order in which a file lists them: inputs, persistable ones, what ops define, the rest."""
+        """Return the variables in file order: inputs, persistable variables, results of ops, the rest."""
         order = [*self.inputs, *(var for var in self.vars.values() if var.persistable)]
         order += [var for op in self.ops for var in op.writes]
         return list(dict.fromkeys([*order, *self.vars.values()]))
@@ -225,12 +229,12 @@ class Block(AttachedToBlock):
 
     @property
     def tail(self) -> list[Op]:
-        """The ops at the end that write persistable variables."""
+        """The ops at the end of the block that write persistable variables."""
         return self.ops[self.tail_start :]
 
     @property
     def tail_start(self) -> int:
-        """Where the tail begins: how many ops stand before it."""
+        """The index of the first op of the tail."""
         start = len(self.ops)
         while start and self.ops[start - 1].is_commit:
             start -= 1
@@ -245,17 +249,17 @@ class Block(AttachedToBlock):
         *,
         name: str = "",
     ) -> Op:
-        """Add an op after the others, yet before the tail. Its outputs must be variables of this block, its blocks inside it.
+        """Append an op before the tail. Its outputs must be variables of this block, and its blocks must be inside this block.
 
-        The op is not checked against its operator: `new_op` and `oarlock.registry.append_op` do that.
+        The op is not checked against its operator; `new_op` and `oarlock.registry.append_op` do that.
         """
         role, location = self.program.writing
         blocks = tuple(value for value in attributes.values() if isinstance(value, Block))
         if any(inner.parent is not self for inner in blocks):
             raise ProgramError(
-                f"{type}: it cannot own a block that is not inside {self.path}",
+                f"{type}: an op cannot own a block outside {self.path}",
                 location=here(),
-                contract="an op owns blocks whose parent is its own block, so no block can contain itself",
+                contract="the parent of an op's blocks is the block of the op",
             )
         op = Op(
             self,
@@ -276,44 +280,46 @@ class Block(AttachedToBlock):
         return op
 
     def resolve(self, argument: Argument) -> tuple[Var, ...]:
-        """The variables of one slot, each of them given by itself or by its name. Raises UndefinedVarError and ProgramError."""
+        """Return the variables of one slot, given as variables or by name. Raises UndefinedVarError and ProgramError."""
         items = [argument] if isinstance(argument, Var | str) else argument
         found = tuple(self.var(item) if isinstance(item, str) else item for item in items)
         for var in found:
             if var.block.program is not self.program:
-                raise ProgramError(f'"{var.name}" is a variable of another program', location=here(), given=[var.describe()])
+                raise ProgramError(f'"{var.name}" belongs to another program', location=here(), given=[var.describe()])
         return found
 
     def find_op(self, name: str) -> Op | None:
-        """The op of this block that is called `name`; None where there is none."""
+        """Return the op of this block called `name`, or None."""
         return next((op for op in self.ops if op.name == name), None) if name else None
 
     def compile(self) -> "wire.BlockDesc":
-        """Return the block as a file would hold it: a message of its own, which later edits of the block do not reach."""
+        """Return the block in the file format. Later edits of the block do not change the message."""
         from oarlock.ir.serialization import block_desc
 
         return block_desc(self)
 
     def commit(self, var: Var, value: Var, *, role: Role = Role.UPDATE) -> Op:
-        """Make `value` what the persistable `var` holds after the step. Raises ProgramError when it is not legal.
+        """Assign `value` to the persistable variable `var` at the end of the step.
 
-        All commits stand at the end of the main block, so that every op before them reads the old value. One whose `role` is FORWARD
-        belongs to the ops that predict, as the running statistics of batch norm do: it stays with them where a program is pruned. One whose
-        `role` is MEASURE does so too, and is made in every run, training or not: a metric counts what it saw. Raises DTypeError
-        or ShapeError for a value of another type.
+        All commits are at the end of the main block, so every other op reads the old value. A commit with the role FORWARD, such as the
+        running
+        statistics of batch norm, is kept when a program is pruned for inference. One with the role MEASURE is kept too and also runs
+        outside
+        training: metrics use it. Raises ProgramError if `var` cannot be written here or is already updated, DTypeError or ShapeError if the
+        types differ.
         """
         if self.parent is not None or not var.persistable or var.block is not self:
             raise ProgramError(
                 f'"{var.name}" cannot be written in {self.path}',
                 location=here(),
-                contract="a step writes persistable variables of the main block only, after every other op",
+                contract="a step writes only persistable variables of the main block, after all other ops",
             )
         if any(is_among(var, op.writes) for op in self.tail):
             raise ProgramError(f'"{var.name}" is updated twice in one step', location=here())
         if value.dtype is not var.dtype or value.shape != var.shape:
             error = DTypeError if value.dtype is not var.dtype else ShapeError
             raise error(
-                f'"{var.name}" is declared {var.type_text}, so it cannot hold "{value.name}", {value.type_text}',
+                f'"{var.name}" is declared as {var.type_text} and cannot be assigned "{value.name}", {value.type_text}',
                 location=here(),
                 given=[var.describe(), value.describe()],
             )
@@ -321,9 +327,7 @@ class Block(AttachedToBlock):
             return self.append("assign", {"x": [value]}, {"y": [var]}, {})
 
     def keep(self, ops: Sequence[Op]) -> None:
-        """Replace the ops by `ops`, which are some of them, and forget local variables that none of them uses; the other names of those
-        that stay are kept.
-        """
+        """Reduce the ops to `ops`, a subset, and drop the local variables that they do not use. Aliases of parameters are kept."""
         self.ops = list(ops)
         used = {var for op in ops for var in (*op.reads, *op.writes)} | set(self.inputs) | set(self.outputs)
         used |= set(self.program.targets.values())

@@ -1,6 +1,6 @@
-"""The block that `with` statements are filling, and the program for those who write none.
+"""The stack of open `with` blocks, and the default program used outside any `with`.
 
-The stack is a context variable: threads and async tasks each fill blocks of their own.
+The stack is a context variable: each thread and async task has its own.
 """
 
 from contextvars import ContextVar
@@ -23,33 +23,33 @@ def push(block: "Block") -> None:
 
 def pop(block: "Block") -> None:
     stack = _stack.get()
-    assert stack[-1:] == (block,), "blocks are closed in the reverse of the order in which they were opened"
+    assert stack[-1:] == (block,), "blocks must be closed in reverse order of opening"
     _stack.set(stack[:-1])
 
 
 def open_blocks() -> "tuple[Block, ...]":
-    """The blocks being filled, innermost last."""
+    """Return the open blocks, innermost last."""
     return _stack.get()
 
 
 def current_block() -> "Block":
-    """The innermost block being filled; outside any `with`, the main block of `default_program()`."""
+    """Return the innermost open block, or the main block of `default_program()` if none is open."""
     stack = _stack.get()
     return stack[-1] if stack else default_program().main
 
 
 def innermost_block(program: "Program") -> "Block":
-    """The innermost block of `program` being filled, whatever other programs are; its main block where none is."""
+    """Return the innermost open block of `program`, or its main block if none is open."""
     return next((block for block in reversed(_stack.get()) if block.program is program), program.main)
 
 
 def get_variable(name: str) -> "Var":
-    """The variable called `name` that the current block sees, its own or one around it. Raises UndefinedVarError."""
+    """Return the variable `name` of the current block or its parents. Raises UndefinedVarError."""
     return current_block().var(name)
 
 
 def default_program() -> "Program":
-    """The program that layers without a `with` belong to; made when first asked for, one per process."""
+    """Return the program used by layers outside any `with`. Created on first use, one per process."""
     if not _default:
         from oarlock.ir.program import Program
 

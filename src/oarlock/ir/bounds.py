@@ -1,6 +1,6 @@
-"""Bounds of a program's message, checked before anything is built of it: few enough parts, small enough tensors, legal names.
+"""Size and name checks on a program message, run before any object is built from it.
 
-The names are checked here so that every later message may quote one.
+Names are checked first, so later messages may quote them.
 """
 
 from oarlock.errors import LimitError, VerifyError
@@ -13,7 +13,10 @@ __all__ = ["check_bounds", "check_source_bounds"]
 
 
 def check_bounds(desc: wire.ProgramDesc, limits: Limits) -> None:
-    """Raise LimitError or VerifyError, which name the block, the op or the variable. Linear in the message."""
+    """Check the number of parts, tensor sizes and names of a message, in linear time.
+
+    Raises LimitError or VerifyError that name the block, the op or the variable.
+    """
     bounds = _Bounds(limits)
     bounds.require("", len(desc.blocks), "blocks")
     bounds.require("", sum(len(block.vars) for block in desc.blocks), "vars")
@@ -33,7 +36,7 @@ def check_bounds(desc: wire.ProgramDesc, limits: Limits) -> None:
 
 
 def check_source_bounds(desc: wire.SourceDesc, limits: Limits) -> None:
-    """Raise LimitError where the author's lines are longer than lines are, or a text that a few bytes name is printed too often."""
+    """Check the lengths of source locations. Raises LimitError for a line, or a total of expanded text, that is too long."""
     bounds = _Bounds(limits)
     lengths = [len(text.encode()) for text in desc.strings]
     bounds.require("the author's lines: ", max(lengths, default=0), "location_text_bytes")
@@ -44,7 +47,7 @@ def check_source_bounds(desc: wire.SourceDesc, limits: Limits) -> None:
 
 
 class _Bounds:
-    """The limits, and what has been counted against them."""
+    """The limits and the counts accumulated so far."""
 
     def __init__(self, limits: Limits):
         self.limits = limits
@@ -106,7 +109,7 @@ class _Bounds:
             self.require(where, self.symbol_bytes, "symbol_bytes")
 
     def tensor(self, where: str, var: wire.VarDesc) -> None:
-        """Check the sizes that are numbers already. A size of 0 counts as 1: strides are computed of it too."""
+        """Check the known sizes. A size of 0 counts as 1, because strides are computed from it too."""
         elements = 1
         for size in var.shape.sizes:
             elements *= max(size.number, 1)

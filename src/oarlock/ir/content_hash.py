@@ -1,4 +1,4 @@
-"""A program's content hash."""
+"""The content hash of a program."""
 
 import hashlib
 
@@ -9,9 +9,9 @@ __all__ = ["content_hash"]
 
 
 def content_hash(program: Program) -> str:
-    """SHA-256, in hexadecimal, of what the program is.
+    """Return the SHA-256, in hexadecimal, of a program's structure.
 
-    It is taken of the printed text without its author's lines, which is ours to keep the same, and not of the bytes of
-    a file, whose encoding is a library's. Two programs have one hash exactly when they print alike.
+    It hashes the printed text without source locations, not the bytes of a file, whose encoding depends on a library. Two programs have the
+    same hash if and only if they print the same.
     """
     return hashlib.sha256(format_program(program, source=False).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""A copy of a program, block by block: what its file would give when it is read, without the file."""
+"""Copying programs without serialization."""
 
 from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
@@ -10,12 +10,12 @@ __all__ = ["blocks_in_order", "copy_program"]
 
 
 def blocks_in_order(program: Program) -> list[Block]:
-    """The blocks as a reader meets them: each after the op that owns it; at the end those that no op owns yet."""
+    """Return the blocks in the order of a file: each after the op that owns it, then the blocks without an owner."""
     return list(dict.fromkeys([*inner_blocks(program.main), *program.blocks]))
 
 
 def copy_program(program: Program) -> Program:
-    """An independent copy of a program that is known to be legal."""
+    """Return an independent copy of a legal program."""
     copy = Program(seed=program.seed)
     blocks: dict[Block, Block] = {}
     vars: dict[Var, Var] = {}

@@ -1,4 +1,4 @@
-"""The differences between two programs, block by block: added, removed, moved, changed."""
+"""Differences between two programs, block by block: added, removed, moved and changed parts."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -17,9 +17,9 @@ __all__ = ["Difference", "diff_programs"]
 
 @dataclass(frozen=True)
 class Difference:
-    """One difference. `kind` is "added", "removed", "moved" or "changed", `path` the block, `text` the line it is about.
+    """One difference. `kind` is "added", "removed", "moved" or "changed", `path` the block, `text` the line concerned.
 
-    `details` says what changed, a line each.
+    `details` lists the changes, one per line.
     """
 
     kind: str
@@ -33,11 +33,10 @@ class Difference:
 
 
 def diff_programs(before: Program, after: Program) -> list[Difference]:
-    """Every difference in meaning; an empty list where the programs are the same but for the names of local values.
+    """Return every difference in meaning; an empty list if the programs differ at most in names of local values.
 
-    Ops are matched by what they define, else by what they compute from matched values, so that renaming is no
-    difference and one new op does not make all that follow it differ. Owned blocks are compared with those of
-    the matched op. Locations are not compared.
+    Ops are matched by the names they define, else by the values they compute from matched inputs. So renaming is not a difference, and one
+    added op does not make all later ops differ. Nested blocks are compared with those of the matching op. Locations are ignored.
     """
     found = list(_diff_header(before, after))
     matched: dict[Var, Var] = {}
@@ -65,7 +64,7 @@ def _diff_targets(before: Program, after: Program, matched: dict[Var, Var]) -> I
 
 
 def _diff_blocks(before: Block, after: Block, matched: dict[Var, Var]) -> Iterator[Difference]:
-    """The differences of two blocks that stand in the same place. Fills `matched` with the variables that correspond."""
+    """Compare two corresponding blocks. Adds the pairs of corresponding variables to `matched`."""
     yield from _diff_inputs(before, after, matched)
     yield from _diff_state(before, after, matched)
     pairs = _match_ops(before, after, matched)
@@ -97,7 +96,7 @@ def _line(op: Op) -> str:
 
 
 def _diff_inputs(before: Block, after: Block, matched: dict[Var, Var]) -> Iterator[Difference]:
-    """The main block's inputs are matched by name, which callers use; those of other blocks by position."""
+    """Compare inputs: by name in the main block, because callers use the names; by position in nested blocks."""
     if before.parent is None:
         others = {var.name: var for var in after.inputs}
         pairs = [(var, others.pop(var.name, None)) for var in before.inputs]
@@ -118,7 +117,7 @@ def _diff_inputs(before: Block, after: Block, matched: dict[Var, Var]) -> Iterat
 
 
 def _diff_state(before: Block, after: Block, matched: dict[Var, Var]) -> Iterator[Difference]:
-    """Persistable variables are matched by name, under which scopes and files hold their values."""
+    """Compare persistable variables by name, because scopes and files store their values by name."""
     others = {var.name: var for var in after.vars.values() if var.persistable}
     for var in before.vars.values():
         if not var.persistable:
@@ -136,7 +135,7 @@ def _diff_state(before: Block, after: Block, matched: dict[Var, Var]) -> Iterato
 
 
 def _diff_vars(left: Var, right: Var) -> list[str]:
-    """The differences between two variables."""
+    """Return the differences between two variables."""
     details = [f"{left.type_text} became {right.type_text}"] if left.type_text != right.type_text else []
     for flag in ("parameter", "trainable", "stop_gradient"):
         if getattr(left, flag) != getattr(right, flag):
@@ -157,9 +156,9 @@ def _diff_vars(left: Var, right: Var) -> list[str]:
 
 
 def _match_ops(before: Block, after: Block, matched: dict[Var, Var]) -> list[tuple[Op, Op]]:
-    """Pairs of ops that correspond, in the order of `before`.
+    """Return pairs of corresponding ops, in the order of `before`.
 
-    First those of one type that compute the same from matched values; then those of one type that define the same names.
+    Ops of the same type are matched first by their computation from matched values, then by the names they define.
     """
     by_name: dict[tuple[str, tuple[str, ...]], list[Op]] = defaultdict(list)
     by_meaning: dict[object, list[Op]] = defaultdict(list)
@@ -183,14 +182,14 @@ def _match_ops(before: Block, after: Block, matched: dict[Var, Var]) -> list[tup
 
 
 def _meaning(op: Op, matched: dict[Var, Var]) -> object:
-    """The computation of an op: its type, its attributes but for blocks, and its inputs, as the other program knows them."""
+    """Return the computation of an op: its type, attributes except blocks, and inputs mapped to the other program."""
     inputs = tuple((slot, tuple(id(matched.get(var, var)) for var in vars)) for slot, vars in _arguments(op).items())
     target = tuple(id(matched.get(var, var)) for var in op.writes) if op.is_commit else ()
     return op.type, inputs, _attributes(op), target
 
 
 def _arguments(op: Op) -> dict[str, tuple[Var, ...]]:
-    """The inputs by slot, and the attributes that are variables by name."""
+    """Return the inputs by slot, followed by the attributes that are variables, by name."""
     return op.inputs | {name: (value,) for name, value in op.attributes.items() if isinstance(value, Var)}
 
 
@@ -199,7 +198,7 @@ def _attributes(op: Op) -> tuple[tuple[str, str], ...]:
 
 
 def _diff_ops(left: Op, right: Op, matched: dict[Var, Var]) -> Iterator[str]:
-    """The differences between two ops of one type."""
+    """Compare two ops of the same type."""
     before, after = dict(_attributes(left)), dict(_attributes(right))
     for name in sorted(before.keys() | after.keys()):
         if before.get(name) != after.get(name):
@@ -231,7 +230,7 @@ def _names(vars: Sequence[Var]) -> str:
 
 
 def _moved(places: list[int]) -> set[int]:
-    """The pairs that are not part of a longest run of pairs that kept their order (patience sorting)."""
+    """Return the pairs outside a longest increasing subsequence (patience sorting)."""
     ends: list[int] = []
     holders: list[int] = []
     before: list[int | None] = []

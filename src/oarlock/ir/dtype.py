@@ -1,4 +1,4 @@
-"""The closed set of dtypes. Their wire numbers are in `program.proto`."""
+"""DType, the closed set of dtypes. Their numbers in files are defined in `program.proto`."""
 
 from enum import Enum
 
@@ -10,7 +10,7 @@ __all__ = ["DType"]
 
 
 class DType(Enum):
-    """The dtype of a tensor; the value is its name, as NumPy and PyTorch spell it."""
+    """The dtype of a tensor; the value is its name in NumPy and PyTorch."""
 
     FLOAT16 = "float16"
     BFLOAT16 = "bfloat16"
@@ -45,27 +45,27 @@ class DType(Enum):
 
     @property
     def is_inexact(self) -> bool:
-        """Whether its elements are rounded, real or complex: those that have gradients."""
+        """Whether elements are rounded, real or complex. Only these dtypes have gradients."""
         return self.is_floating or self.is_complex
 
     @property
     def real(self) -> "DType":
-        """The dtype of the parts of a complex number; of another dtype, itself."""
+        """The dtype of the real and imaginary parts of a complex dtype; other dtypes unchanged."""
         return _PARTS.get(self, self)
 
     @property
     def complex(self) -> "DType | None":
-        """The dtype of complex numbers whose parts have this one; itself where it is complex, None where there is none."""
+        """The complex dtype whose parts have this dtype; a complex dtype unchanged, None if there is none."""
         return self if self.is_complex else _OF_PARTS.get(self)
 
     @property
     def itemsize(self) -> int:
-        """The bytes of one element."""
+        """The size of one element in bytes."""
         digits = self.value.lstrip("abcdefghijklmnopqrstuvwxyz")
         return int(digits) // 8 if digits else 1
 
     def holds(self, number: float) -> bool:
-        """Whether a real `number` can be an element: a float or a complex number may round it, no other dtype does."""
+        """Return whether a real `number` is a valid element. Floats and complex numbers may round it, other dtypes may not."""
         if self.is_inexact:
             return True
         if self is DType.BOOL:
@@ -76,9 +76,9 @@ class DType(Enum):
 
     @classmethod
     def of(cls, value: "DType | str | object") -> "DType":
-        """The dtype called `value`: a name, a NumPy or PyTorch dtype, or a `DType` itself.
+        """Return the dtype for a name, a NumPy or PyTorch dtype, or a `DType`.
 
-        Raises DTypeError for anything that is not in the set.
+        Raises DTypeError for an unsupported dtype.
         """
         if isinstance(value, cls):
             return value
@@ -96,17 +96,17 @@ class DType(Enum):
 
     @property
     def number(self) -> int:
-        """The dtype's number in a file."""
+        """The number of the dtype in a file."""
         return wire.DType.Value(self.name)
 
     @classmethod
     def from_number(cls, number: int) -> "DType":
-        """The dtype with this number in a file. Raises KeyError for any other number."""
+        """Return the dtype with this number in a file. Raises KeyError if there is none."""
         return _BY_NUMBER[number]
 
     @classmethod
     def is_number(cls, number: int) -> bool:
-        """Whether a dtype has this number in a file."""
+        """Return whether a dtype has this number in a file."""
         return number in _BY_NUMBER
 
 

@@ -1,4 +1,4 @@
-"""Programs of earlier versions of the format, which had other names for operators, slots and attributes."""
+"""Compatibility with earlier format versions, which used other names for operators, slots and attributes."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ __all__ = ["replace_old_names", "replace_old_slots"]
 
 
 def replace_old_names(program: wire.ProgramDesc, *, is_known: Callable[[str], bool] = lambda _: False) -> None:
-    """Give the ops of `program` the names of today, in place. An operator that `is_known` by what is an old name keeps it."""
+    """Replace the old names in a version 1 program, in place. Operators for which `is_known` is true keep their names."""
     for block in program.blocks:
         for op in block.ops:
             old = op.type
@@ -23,9 +23,9 @@ def replace_old_names(program: wire.ProgramDesc, *, is_known: Callable[[str], bo
 
 
 def replace_old_slots(program: wire.ProgramDesc) -> None:
-    """Give slots the names of today, in place, in a program of version 2, whose early files had a few other ones.
+    """Replace the old slot names in a version 2 program, in place.
 
-    Its operators have the names of today: one that is called as an operator of version 1 was is somebody's own.
+    Early version 2 files used a few other slot names. An operator with a version 1 name is a custom operator and is left unchanged.
     """
     for block in program.blocks:
         for op in block.ops:
@@ -34,7 +34,7 @@ def replace_old_slots(program: wire.ProgramDesc) -> None:
 
 
 def _rename_slots(op: wire.OpDesc, old: str) -> None:
-    """Give the slots of `op`, which was called `old`, the names of today."""
+    """Replace the old slot names of `op`, whose type was `old`."""
     slots = OLD_SLOTS.get(old, {})
     for slot in (*op.inputs, *op.outputs):
         slot.name = slots.get(slot.name, slot.name)

@@ -1,4 +1,4 @@
-"""The initializers there are, and what makes one fit its variable."""
+"""The initializers and the check that each fits its variable."""
 
 import math
 
@@ -20,21 +20,23 @@ KINDS: dict[str, dict[str, type]] = {
     "sparse": {"sparsity": float, "deviation": float},
     "array": {"data": bytes, "shape": tuple},
 }
-"""Each initializer by name, with its attributes. Elements of an array are little-endian, in row order."""
+"""The initializers by name, with their attributes. Array data is little-endian, in row-major order."""
 
 OF_COMPLEX = ("constant", "array", "uniform", "normal")
-"""Those that complex variables take. Real and imaginary parts are drawn alike, so that numbers are on average as large as real ones."""
+"""The initializers for complex variables. Both parts have the same distribution, scaled to the magnitude of real values."""
 
 
 def verify_initializers(program: Program) -> None:
-    """Raise VerifyError for the first variable whose initializer could not fill it."""
+    """Check that every initializer fits its variable. Raises VerifyError for the first that does not."""
     for block in program.blocks:
         for var in block.vars.values():
             if var.initializer is not None and not isinstance(var.initializer, HeldValue):
                 try:
                     _check(var)
                 except ValueError as error:
-                    raise VerifyError(f'{block.path}: variable "{var.name}" cannot start so: {error}', location=var.location) from None
+                    raise VerifyError(
+                        f'{block.path}: variable "{var.name}" has an invalid initializer: {error}', location=var.location
+                    ) from None
 
 
 def _check(var: Var) -> None:
@@ -42,7 +44,7 @@ def _check(var: Var) -> None:
     kind, attributes = var.initializer.type, var.initializer.attributes
     wanted = KINDS.get(kind)
     if wanted is None:
-        raise ValueError(f'there is no initializer "{kind}"')
+        raise ValueError(f'unknown initializer "{kind}"')
     for name in sorted(wanted.keys() | attributes.keys()):
         if name not in wanted:
             raise ValueError(f"{kind} has no attribute {name}")
@@ -55,26 +57,26 @@ def _check(var: Var) -> None:
     elif kind == "array":
         _check_array(var, attributes["data"], attributes["shape"])  # type: ignore[arg-type]
     elif not var.dtype.is_floating and not (var.dtype.is_complex and kind in OF_COMPLEX):
-        raise ValueError(f"{kind} gives floats, yet the variable holds {var.dtype}")
+        raise ValueError(f"{kind} produces floats, but the variable is {var.dtype}")
     elif kind in _MATRICES:
         _check_matrix(kind, var.whole_shape or (), attributes)
     elif kind == "truncated_normal" and not (attributes["low"] < attributes["high"] and attributes["deviation"] > 0.0):  # type: ignore[operator]
-        raise ValueError("truncated_normal has a deviation above 0, and its low is below its high")
+        raise ValueError("truncated_normal needs deviation > 0 and low < high")
 
 
 _MATRICES = {"orthogonal": (2, None), "identity": (2, None), "sparse": (2, 2)}
-"""The initializers that know rows from columns: how many axes their variable has, at least and at most."""
+"""The initializers for matrices, with the minimum and maximum number of axes (None: unlimited)."""
 
 
 def _check_matrix(kind: str, shape: tuple[object, ...], attributes: dict[str, object]) -> None:
     least, most = _MATRICES[kind]
     if len(shape) < least or (most is not None and len(shape) > most):
-        raise ValueError(f"{kind} fills {least} axes{' or more' if most is None else ''}, yet the variable has {len(shape)}")
+        raise ValueError(f"{kind} needs {least} axes{' or more' if most is None else ''}, but the variable has {len(shape)}")
     groups = attributes.get("groups", 1)
     if kind == "identity" and (groups < 1 or shape[0] % groups):  # type: ignore[operator]
-        raise ValueError(f"{shape[0]} rows do not make up {groups} groups")
+        raise ValueError(f"{shape[0]} rows cannot be divided into {groups} groups")
     if kind == "sparse" and not 0.0 <= attributes["sparsity"] <= 1.0:  # type: ignore[operator]
-        raise ValueError("sparsity is a share from 0 to 1")
+        raise ValueError("sparsity must be from 0 to 1")
 
 
 def _check_constant(dtype: DType, value: float) -> None:
@@ -83,15 +85,15 @@ def _check_constant(dtype: DType, value: float) -> None:
     bits = 8 * dtype.itemsize
     low, high = (0, 1) if dtype is DType.BOOL else (0, 2**bits - 1) if dtype is DType.UINT8 else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
     if not math.isfinite(value) or value != int(value) or not low <= int(value) <= high:
-        raise ValueError(f"{value} is no {dtype}")
+        raise ValueError(f"{value} is not a valid {dtype}")
 
 
 def _check_array(var: Var, data: bytes, shape: tuple[object, ...]) -> None:
     declared = var.whole_shape or ()
     if not all(type(size) is int and size >= 0 for size in shape):
-        raise ValueError("the shape of an array is whole numbers")
+        raise ValueError("the shape of an array must be non-negative integers")
     if len(shape) != len(declared) or any(isinstance(ours, int) and ours != size for ours, size in zip(declared, shape, strict=True)):
-        raise ValueError(f"an array of the shape {list(shape[:16])} does not fit {var.dtype}{format_shape(var.whole_shape)}")
+        raise ValueError(f"an array of shape {list(shape[:16])} does not fit {var.dtype}{format_shape(var.whole_shape)}")
     expected = math.prod(shape) * var.dtype.itemsize  # type: ignore[arg-type]
     if len(data) != expected:
-        raise ValueError(f"an array of {len(data):,} bytes, where {expected:,} are needed")
+        raise ValueError(f"the array has {len(data):,} bytes, but needs {expected:,}")

@@ -1,4 +1,4 @@
-"""The layers that ops belong to, by the names of parameters and results: `fc_0` of `fc_0.w`, `encoder.0` and `encoder` of `encoder.0.w`."""
+"""The layers that ops belong to, derived from names of parameters and results: `fc_0` from `fc_0.w`, `encoder.0` from `encoder.0.w`."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,15 +9,15 @@ from oarlock.ir.operation import Op, Role
 __all__ = ["Path", "layer_of", "layer_paths", "runs"]
 
 Path = tuple[str, ...]
-"""The parts of a layer's name: `("encoder", "0", "attention")`."""
+"""The parts of a layer name: `("encoder", "0", "attention")`."""
 
 _RESULT = re.compile(r"(.+)\.out(?:_\d+)?")
-"""The name of a layer's result, with the layer's name in it."""
-_DEEPEST = 32  # parts of a name that count; a stranger's name may have a hundred
+"""Matches the name of a layer's result; group 1 is the layer name."""
+_DEEPEST = 32  # maximum parts of a name; an untrusted name may have a hundred
 
 
 def layer_paths(ops: Sequence[Op]) -> list[Path]:
-    """The layer of each of some ops in a row; empty for those of none. An op between two layers is of what both are parts of."""
+    """Return the layer of each op in a sequence; empty if unknown. An op between two layers gets their common prefix."""
     owners = [layer_of(op) for op in ops]
     behind: list[Path] = [()] * len(ops)
     following: Path = ()
@@ -33,9 +33,9 @@ def layer_paths(ops: Sequence[Op]) -> list[Path]:
 
 
 def runs(paths: Sequence[Path], first: int, last: int, depth: int) -> Iterator[tuple[Path, int, int]]:
-    """Cut the ops from number `first` to `last` where the first parts of their layers, `depth` and one more, change.
+    """Group the ops from index `first` to `last` by the first `depth` + 1 parts of their layers.
 
-    Yields a layer, empty for an op that belongs to none so deep, and the numbers of its ops: the name is as long as all of them share.
+    Yields the common layer path of each group, empty for an op with a shorter path, and the range of its op indexes.
     """
     at = first
     while at < last:
@@ -55,9 +55,9 @@ def runs(paths: Sequence[Path], first: int, last: int, depth: int) -> Iterator[t
 
 
 def layer_of(op: Op) -> Path:
-    """The layer of an op itself, empty where nothing says it: of the parameters that it reads or updates, else of what it defines.
+    """Return the layer of one op, or an empty path: that of the parameters it reads or updates, else that of its results.
 
-    An op of the backward part is of the layer whose result's gradient it reads.
+    A backward op belongs to the layer whose result's gradient it reads.
     """
     if op.blocks:
         return ()

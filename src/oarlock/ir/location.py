@@ -1,4 +1,4 @@
-"""The user's own line, taken when a variable or an op is made."""
+"""Source locations: the user's line that creates a variable or an op."""
 
 import contextlib
 import linecache
@@ -14,7 +14,7 @@ from oarlock.errors import visible
 
 __all__ = ["Location", "here", "warn_here"]
 
-_LONGEST = 200  # letters, of which the longest take 800 bytes: `Limits.location_text_bytes` allows more
+_LONGEST = 200  # characters, at most 800 bytes: within `Limits.location_text_bytes`
 _PACKAGE = f"{Path(__file__).resolve().parent.parent}{os.sep}"
 _CONTEXTLIB = contextlib.contextmanager.__code__.co_filename
 _COMMANDS = f"{_PACKAGE}cli{os.sep}"
@@ -22,10 +22,10 @@ _COMMANDS = f"{_PACKAGE}cli{os.sep}"
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a line of the user's stands.
+    """A line of the user's source code.
 
-    `file` is relative to the folder of the user's script and never absolute, so that two checkouts of
-    one model, and two machines, write the same file. `line` counts from 1.
+    `file` is relative to the folder of the user's script and never absolute, so that the same model gives the same file in every checkout
+    and on every machine. `line` counts from 1.
     """
 
     file: str
@@ -36,12 +36,12 @@ class Location:
     def __str__(self) -> str:
         function = "" if self.function == "<module>" else f" in {self.function}"
         text = f"{self.file}:{self.line}{function}      {self.text}".rstrip()
-        # A file may say anything here; in a message or a printed program it stays one line of what can be seen.
+        # An untrusted file may contain anything here; `visible` keeps it to one line of printable characters.
         return visible(text)
 
 
 def here() -> Location | None:
-    """The innermost frame outside this package, or None where there is none: what calls a command of ours is no line of the user's."""
+    """Return the location of the innermost frame outside this package, or None. Callers of our commands are not user code."""
     frame = sys._getframe(1)
     while frame is not None and _is_ours(frame):
         frame = frame.f_back if not frame.f_code.co_filename.startswith(_COMMANDS) else None
@@ -54,7 +54,7 @@ def here() -> Location | None:
 
 
 def warn_here(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn of what the user's own line asks for, as the innermost frame outside this package."""
+    """Issue a warning at the user's line, the innermost frame outside this package."""
     frame, level = sys._getframe(1), 2
     while frame is not None and _is_ours(frame):
         frame, level = frame.f_back, level + 1
@@ -62,7 +62,7 @@ def warn_here(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 def _is_ours(frame: FrameType) -> bool:
-    """Whether code of this package runs in `frame`, or code of Python's that it uses: `__init__` of a dataclass, entry of a `with`."""
+    """Return whether `frame` runs code of this package, or Python code called by it: a dataclass's `__init__`, entering a `with`."""
     filename = frame.f_code.co_filename
     return (
         filename.startswith(_PACKAGE)
@@ -73,7 +73,7 @@ def _is_ours(frame: FrameType) -> bool:
 
 @lru_cache(maxsize=4096)
 def _location(filename: str, module: str, line: int, function: str, text: str) -> Location:
-    """One object for a line, however many ops it makes: a large program is made by few lines."""
-    # A module's dotted path is its path below the script's folder; the script itself has only a name.
+    """Return a location, shared by all ops that one line creates."""
+    # The file is derived from the module's dotted path; a script has only its name.
     file = Path(filename).name if module == "__main__" else module.replace(".", "/") + ".py"
     return Location(file[-_LONGEST:], line, function[:_LONGEST], text[:_LONGEST])

@@ -1,4 +1,4 @@
-"""Names: which are legal, which are generated, and what each suffix means."""
+"""Names: which are legal, which are generated, and the meaning of their suffixes."""
 
 import re
 
@@ -10,26 +10,26 @@ __all__ = ["ALIASES", "CONSTANT", "COUNTER", "DRAWS", "forward_name", "gradient_
 _NAME = re.compile(r"[A-Za-z0-9_./@-]{1,256}", re.ASCII)
 
 COUNTER = "@STEP"
-"""The program's step counter: how many steps have been committed."""
+"""The step counter of a program: the number of committed steps."""
 
 DRAWS = "@RANDOM"
-"""The program's random state: how many runs that train have drawn random numbers."""
+"""The random state of a program: the number of training runs that have drawn random numbers."""
 
 
 ALIASES = "@ALIASES"
-"""The other names of parameters, a JSON object from those to theirs: an imported module has tied ones by all of their names."""
+"""The aliases of parameters, a JSON object from alias to name: imported modules may have tied parameters with several names."""
 
 CONSTANT = "@CONSTANT"
-"""Ends the name of what an imported module computes once, and its state dict does not hold."""
+"""The suffix of constants that an imported module computes once and that are not in its state dict."""
 
 
 def is_name(text: str) -> bool:
-    """Whether a variable or block may be called `text`: 1 to 256 of `A-Z a-z 0-9 _ . / @ -`, no `..`."""
+    """Return whether `text` is a legal name of a variable or block: 1 to 256 of `A-Z a-z 0-9 _ . / @ -`, no `..`."""
     return bool(_NAME.fullmatch(text)) and ".." not in text
 
 
 def require_user_name(name: str) -> str:
-    """Return `name` if a user may give it. Raises ProgramError; `@` and `/` are ours."""
+    """Return `name` if it is legal for user variables. Raises ProgramError; `@` and `/` are reserved."""
     if not isinstance(name, str) or not is_name(name) or "@" in name or "/" in name:
         raise ProgramError(
             f"{name!r:.80} cannot be a variable's name",
@@ -40,12 +40,12 @@ def require_user_name(name: str) -> str:
 
 
 def gradient_name(name: str) -> str:
-    """The name of the gradient of the variable `name`."""
+    """Return the name of the gradient of variable `name`."""
     return f"{name}@GRAD"
 
 
 def next_name(name: str) -> str:
-    """The name of the value that replaces the persistable variable `name` at the end of a step."""
+    """Return the name of the value assigned to the persistable variable `name` at the end of a step."""
     return f"{name}@NEXT"
 
 
@@ -53,8 +53,8 @@ _MARKS = re.compile(r"@[^.]*")
 
 
 def forward_name(name: str) -> str:
-    """The name of the block that a block called `name` is the gradient of, or is computed again for: `rnn_0.body` of `rnn_0@GRAD.body`.
+    """Return the forward name of a block, without generated marks: `rnn_0.body` for `rnn_0@GRAD.body`.
 
-    Random numbers are keyed by it, so that both draw the same.
+    Random numbers are keyed by it, so that a gradient or recomputed block draws the same numbers.
     """
     return _MARKS.sub("", name)

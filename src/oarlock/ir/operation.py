@@ -1,4 +1,4 @@
-"""Op: one use of an operator, over variables."""
+"""Op: one use of an operator on variables."""
 
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ __all__ = ["Op", "Role"]
 
 
 class Role(IntEnum):
-    """Why an op is there. The number is the one in a file."""
+    """The purpose of an op. The numbers are part of the file format."""
 
     FORWARD = 0
     BACKWARD = 1
@@ -22,11 +22,10 @@ class Role(IntEnum):
 
 
 class Op:
-    """An operator's name, what it reads, what it defines, and its attributes.
+    """One use of an operator: its name, inputs, outputs and attributes.
 
-    `inputs` and `outputs` map a slot to its variables: one, or any number where the slot is variadic;
-    an optional slot that is not used is not there. `blocks` are those of its attributes that are blocks.
-    `name`, unique in the program, is empty where nobody asked for one.
+    `inputs` and `outputs` map slots to tuples of variables: one variable, or any number for a variadic slot. An unused optional slot is
+    absent. `blocks` are the attributes that are blocks. `name` is unique in the program, or empty if none was given.
     """
 
     __slots__ = ("attributes", "block", "blocks", "inputs", "location", "name", "outputs", "role", "type")
@@ -56,8 +55,8 @@ class Op:
 
     @property
     def reads(self) -> tuple[Var, ...]:
-        """Every variable in an input slot, in order, with repetitions; then those that attributes are given by."""
-        found: tuple[Var, ...] = ()  # of few slots with few variables, for which this is the quickest; passes ask thousands of times
+        """All input variables in slot order, with repetitions, followed by the variables among the attributes."""
+        found: tuple[Var, ...] = ()  # tuple concatenation is fastest for few slots; passes call this thousands of times
         for vars in self.inputs.values():
             found += vars
         for value in self.attributes.values():
@@ -67,7 +66,7 @@ class Op:
 
     @property
     def writes(self) -> tuple[Var, ...]:
-        """Every variable in an output slot, in order."""
+        """All output variables in slot order."""
         found: tuple[Var, ...] = ()
         for vars in self.outputs.values():
             found += vars
@@ -75,7 +74,7 @@ class Op:
 
     @property
     def is_commit(self) -> bool:
-        """Whether this op writes a persistable variable: one of the tail of the main block."""
+        """Whether this op writes a persistable variable and so belongs to the tail of the main block."""
         return self.type == "assign" and any(var.persistable for var in self.writes)
 
     def __repr__(self) -> str:

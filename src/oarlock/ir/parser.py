@@ -1,7 +1,7 @@
-"""Text -> program: the opposite of `printer`, so that people and tests can write programs as text.
+"""Text to program, the inverse of `printer`, so that people and tests can write programs as text.
 
-The text names an op's outputs by position only. Which slots an operator has is the registry's knowledge, so it is
-handed in; `oarlock.registry.parse_program` is the whole of it.
+The text gives an op's outputs by position only, so the parser needs each operator's slots from the registry.
+`oarlock.registry.parse_program` combines both.
 """
 
 import base64
@@ -32,36 +32,36 @@ _SHAPE = re.compile(r"\[([^\[\]\n]*)\]")
 _INT = re.compile(r"-?[0-9]+$")
 _FLOAT = re.compile(r"-?(?:[0-9]+\.[0-9]*(?:e[+-]?[0-9]+)?|[0-9]+e[+-]?[0-9]+|inf|nan)$")
 _ROLES = {text: role for role, text in ROLES.items()}
-_COMMITS = {text: role for role, text in COMMITS.items()}  # "commit" is the role update: of those that print so, the last
+_COMMITS = {text: role for role, text in COMMITS.items()}  # "commit" means the last role that prints so, update
 
 
 class Slots(NamedTuple):
-    """The names of an operator's slots, in order."""
+    """The slot names of an operator, in order."""
 
     inputs: Sequence[str]
     outputs: Sequence[str]
 
 
 def parse_program_desc(text: str, slots_of: Callable[[str], Slots], *, version: int) -> wire.ProgramDesc:
-    """Read a printed program. Raises FormatError, which names the line, where the text is not one."""
+    """Parse a printed program. Raises FormatError, with the line number, for invalid text."""
     parser = _Parser(text, slots_of)
     try:
         return parser.program(version)
     except OarlockError:
         raise
-    except (ValueError, RecursionError) as error:  # a number that no field holds, text that is not Unicode, lists in lists
-        parser.refuse(f"something that a program can hold ({type(error).__name__})")
+    except (ValueError, RecursionError) as error:  # a number too large for its field, invalid Unicode, or deeply nested lists
+        parser.refuse(f"a valid program ({type(error).__name__})")
 
 
 class _Parser:
-    """A cursor over the text, and the message that grows as it moves."""
+    """A cursor over the text, and the message built so far."""
 
     def __init__(self, text: str, slots_of: Callable[[str], Slots]):
         self.text = text
         self.at = 0
         self.slots_of = slots_of
         self.desc = wire.ProgramDesc()
-        self.commits = Role.UPDATE  # of those that are read
+        self.commits = Role.UPDATE  # the role of commits being read
 
     # Words
 
@@ -79,7 +79,7 @@ class _Parser:
         return self.text.startswith(literal, self.at)
 
     def skip(self, literal: str) -> bool:
-        """Move past `literal` if it is next."""
+        """Move past `literal` if it is next, and return whether it was."""
         if not self.sees(literal):
             return False
         self.at += len(literal)
@@ -98,13 +98,13 @@ class _Parser:
         return match.group()
 
     def peek(self) -> str:
-        """The word that is next, empty where none is."""
+        """Return the next word without moving, or ""."""
         self.blank()
         match = _NAME.match(self.text, self.at)
         return match.group() if match else ""
 
     def until(self, close: str) -> Iterator[None]:
-        """Stop at each item of a comma-separated list, up to `close`, which is passed."""
+        """Yield before each item of a comma-separated list, then move past `close`."""
         while not self.skip(close):
             yield
             if not self.sees(close):
@@ -155,7 +155,7 @@ class _Parser:
         self.word(text)
 
     def block(self, parent: int | None, role: Role) -> tuple[int, str]:
-        """A block and all in it. Returns its index and its name."""
+        """Parse a block and its contents. Return its index and name."""
         self.keyword("block")
         index = len(self.desc.blocks)
         desc = self.desc.blocks.add(name=self.word("a block's name"))
@@ -173,11 +173,11 @@ class _Parser:
         return index, desc.name
 
     def statement(self, desc: wire.BlockDesc, index: int, role: Role) -> Role:
-        """One line, with the blocks below it. Returns the role of the lines that follow."""
+        """Parse one line and the blocks below it. Return the role of the following lines."""
         start, word = self.at, self.peek()
         if word in (*_ROLES, *_COMMITS):
             self.word(word)
-            if self.skip(":") and _LINE_END.match(self.text, self.at):  # else a variable of that name
+            if self.skip(":") and _LINE_END.match(self.text, self.at):  # otherwise it is a variable of that name
                 self.commits = _COMMITS.get(word, self.commits)
                 return _ROLES.get(word, role)
             self.at = start
@@ -205,7 +205,7 @@ class _Parser:
             self.need("=")
             var = next((var for var in desc.vars if var.name == name), None)
             if var is None:
-                self.refuse(f"an input of the block, which {name} is not,")
+                self.refuse(f"an input of the block instead of {name}")
             self.initializer(var)
             return
         if word == "frozen":
@@ -219,7 +219,7 @@ class _Parser:
             self.initializer(var)
 
     def marks(self, var: wire.VarDesc) -> None:
-        """`shard(axis=1, workers=4)`, `place(1)` and `update(rate_factor=0.5)`, those that are next."""
+        """Parse the marks that are next: `shard(axis=1, workers=4)`, `place(1)`, `update(rate_factor=0.5)`."""
         for name in self.marked("shard", var.sharding, "axis or workers"):
             setattr(var.sharding, name, self.number("a number"))
         if self.opens("place"):
@@ -232,7 +232,7 @@ class _Parser:
             setattr(var.update, name, value)
 
     def opens(self, mark: str) -> bool:
-        """Whether `mark` and a parenthesis are next, which are skipped then; a variable called so begins the next line."""
+        """Move past `mark` and a parenthesis if they are next. Without the parenthesis, `mark` is a variable on the next line."""
         start = self.at
         if self.peek() == mark and self.word(mark) and self.skip("("):
             return True
@@ -240,19 +240,19 @@ class _Parser:
         return False
 
     def marked(self, mark: str, fields: Message, what: str) -> Iterator[str]:
-        """Stop at the value of each field in parentheses behind `mark`, if that is next."""
+        """Yield before the value of each field in parentheses after `mark`, if that is next."""
         if not self.opens(mark):
             return
         fields.SetInParent()
         for _ in self.until(")"):
             name = self.word(what)
             if name not in fields.DESCRIPTOR.fields_by_name:
-                self.refuse(f"{what}, which {name} is not,")
+                self.refuse(f"{what} instead of {name}")
             self.need("=")
             yield name
 
     def typed(self, desc: wire.BlockDesc, *, stops: bool) -> wire.VarDesc:
-        """`x: float32[n, 3]`, the size that it cuts into rows, if any, then `gradient` or `stop_gradient` where that is unusual."""
+        """Parse `x: float32[n, 3]`, an optional `row_splits_of`, and an optional `gradient` or `stop_gradient`."""
         var = desc.vars.add(name=self.word("a variable"))
         self.need(":")
         var.dtype = self.dtype(self.word("a dtype")).number  # type: ignore[assignment]
@@ -265,9 +265,9 @@ class _Parser:
         return var
 
     def partition(self, var: wire.VarDesc) -> None:
-        """`row_splits_of words.t`, if it is next. A variable called `row_splits_of`, which may begin the next line, is none."""
+        """Parse `row_splits_of words.t` if it is next, but not a variable of that name on the next line."""
         start = self.at
-        if self.peek() in ("row_splits_of", "partitions"):  # its name in format version 1
+        if self.peek() in ("row_splits_of", "partitions"):  # the name in format version 1
             self.word("a mark")
             if self.sees(":") or self.sees("<-"):
                 self.at = start
@@ -278,10 +278,10 @@ class _Parser:
         try:
             return DType(name)
         except ValueError:
-            self.refuse(f"a dtype, which {name} is not,")
+            self.refuse(f"a dtype instead of {name}")
 
     def shape(self) -> Shape | None:
-        """`[n, 3]`; None for `[*]`."""
+        """Parse `[n, 3]`; return None for `[*]`."""
         self.blank()
         match = _SHAPE.match(self.text, self.at)
         if not match:
@@ -294,7 +294,7 @@ class _Parser:
         return tuple(int(size) if size.lstrip("-").isdigit() else size for size in sizes)
 
     def names(self, close: str) -> list[str]:
-        """Variables up to `close`, which is passed."""
+        """Parse variables up to and including `close`."""
         return [self.word("a variable") for _ in self.until(close)]
 
     # Ops
@@ -331,11 +331,11 @@ class _Parser:
         for _ in blocks:
             number, name = self.block(parent=index, role=role)
             if name not in blocks:
-                self.refuse(f"one of the blocks {', '.join(blocks)}, which {name} is not,")
+                self.refuse(f"one of the blocks {', '.join(blocks)} instead of {name}")
             blocks[name].block = number
 
     def op_name(self, op: wire.OpDesc) -> None:
-        """Parse the name of an op, if it has one: `as "scores"`. A variable called `as`, which may begin the next line, is none."""
+        """Parse the name of an op, `as "scores"`, if it has one, but not a variable called `as` on the next line."""
         start = self.at
         if self.peek() == "as":
             self.word("as")
@@ -357,7 +357,7 @@ class _Parser:
         try:
             write_attribute(name, value, desc)
         except ArgumentError as error:
-            self.refuse(f"a value that an attribute holds ({error.message})")
+            self.refuse(f"a valid attribute ({error.message})")
 
     def value(self) -> object:
         """Parse the value of an attribute."""
@@ -382,7 +382,7 @@ class _Parser:
         if _INT.match(word):
             number = int(word)
             if not -(2**63) <= number < 2**63:
-                self.refuse("a number of 64 bits")
+                self.refuse("a 64-bit integer")
             return number
         if _FLOAT.match(word):
             return float(word)

@@ -1,7 +1,7 @@
-"""Polynomials of names: what sizes are computed with, their one canonical spelling, and its grammar.
+"""Polynomials of names: the arithmetic of sizes, their canonical spelling and its grammar.
 
-A polynomial maps each monomial, its factors sorted, to a coefficient; the empty monomial is the constant. A factor is a name, a floor
-division such as `(h-3)//2`, or the least of some sizes, such as `min(t,512)`.
+A polynomial maps each monomial, a sorted tuple of factors, to a coefficient; the empty monomial is the constant. A factor is a name, a
+floor division such as `(h-3)//2`, or a minimum such as `min(t,512)`.
 """
 
 import re
@@ -31,9 +31,9 @@ Polynomial = dict[tuple[str, ...], int]
 
 TOKEN = re.compile(r"min\(|\d+|[A-Za-z_][A-Za-z0-9_.@]*|//|[-+*(),]")
 _MAX_LENGTH = 256
-MAX_TERMS = _MAX_LENGTH // 2  # of a polynomial on the way to one that may be spelled
-_MOST_CHOICES = 8  # of the least of several sizes, which are compared in pairs
-_MOST_BOUNDS = 24  # that are tried to show that a polynomial is at least 0
+MAX_TERMS = _MAX_LENGTH // 2  # also of intermediate results
+_MOST_CHOICES = 8  # of a minimum, which are compared in pairs
+_MOST_BOUNDS = 24  # tried when proving that a polynomial is non-negative
 
 
 def plus(left: Polynomial, right: Polynomial) -> Polynomial:
@@ -45,19 +45,19 @@ def plus(left: Polynomial, right: Polynomial) -> Polynomial:
 
 
 def times(left: Polynomial, right: Polynomial) -> Polynomial:
-    """Return the product. Raises ShapeError for one of too many terms."""
+    """Return the product. Raises ShapeError if it has too many terms."""
     total: Polynomial = {}
     for a, p in left.items():
         for b, q in right.items():
             factors = tuple(sorted(a + b))
             total[factors] = total.get(factors, 0) + p * q
         if len(total) > MAX_TERMS:
-            raise ShapeError(f"a symbol may have {MAX_TERMS} terms")
+            raise ShapeError(f"a symbol may have at most {MAX_TERMS} terms")
     return total
 
 
 def divided(polynomial: Polynomial, divisor: int) -> Polynomial:
-    """Return the floor division, a factor of its own unless every coefficient divides."""
+    """Return the floor division; a single factor unless every coefficient is divisible."""
     terms = nonzero(polynomial)
     if not any(terms) or all(coefficient % divisor == 0 for coefficient in terms.values()):
         return {factors: coefficient // divisor for factors, coefficient in terms.items()}
@@ -65,7 +65,7 @@ def divided(polynomial: Polynomial, divisor: int) -> Polynomial:
 
 
 def spell(polynomial: Polynomial) -> int | str:
-    """Return the one spelling. Raises ShapeError for one that is too long."""
+    """Return the canonical spelling. Raises ShapeError if it is too long."""
     terms = nonzero(polynomial)
     if not terms:
         return 0
@@ -81,18 +81,18 @@ def spell(polynomial: Polynomial) -> int | str:
 
 
 def _term_order(factors: tuple[str, ...]) -> tuple[bool, bool, tuple[str, ...]]:
-    """Names first, then the least of some sizes, and the number last."""
+    """Sort names first, minimums next, the constant last."""
     return not factors, any(factor.startswith("min(") for factor in factors), factors
 
 
 def _require_short(text: str) -> str:
     if len(text) > _MAX_LENGTH:
-        raise ShapeError(f"a symbol may have {_MAX_LENGTH} characters")
+        raise ShapeError(f"a symbol may have at most {_MAX_LENGTH} characters")
     return text
 
 
 def parse(size: int | str) -> Polynomial:
-    """Read a size. Raises ShapeError for a text that is not one, or is too long."""
+    """Parse a size. Raises ShapeError for invalid or overlong text."""
     if isinstance(size, int):
         return {(): size}
     tokens = TOKEN.findall(_require_short(size))
@@ -157,7 +157,7 @@ def _parse_choices(tokens: list[str], at: int, depth: int) -> tuple[Polynomial, 
 
 
 def nonzero(polynomial: Polynomial) -> Polynomial:
-    """The polynomial without the monomials whose coefficient is 0."""
+    """Return the polynomial without zero coefficients."""
     return {factors: coefficient for factors, coefficient in polynomial.items() if coefficient}
 
 
@@ -174,7 +174,7 @@ def split_at_commas(text: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def find_division(factor: str) -> tuple[str, int] | None:
-    """The dividend and the divisor of a factor that is a floor division; None for another."""
+    """Return the dividend and divisor of a floor division; None for other factors."""
     if not factor.startswith("("):
         return None
     inner, divisor = factor[1:].rsplit(")//", 1)
@@ -183,7 +183,7 @@ def find_division(factor: str) -> tuple[str, int] | None:
 
 @lru_cache(maxsize=4096)
 def find_least(factor: str) -> tuple[int | str, ...] | None:
-    """The sizes of which a factor is the least; None for a factor of another kind."""
+    """Return the choices of a minimum; None for other factors."""
     if not factor.startswith("min("):
         return None
     texts = split_at_commas(factor[len("min(") : -1])
@@ -191,9 +191,9 @@ def find_least(factor: str) -> tuple[int | str, ...] | None:
 
 
 def least(choices: Sequence[Polynomial]) -> Polynomial:
-    """The least of some polynomials, as far as names show which that is: names stand for numbers from 0 on.
+    """Return the minimum of some polynomials, simplified as far as can be proved. Names are integers >= 0.
 
-    What all choices have in common stands in front, and a choice that is shown to be at least another one is left out.
+    The common part is moved in front of the minimum, and a choice that is provably not smaller than another one is dropped.
     """
     common: Polynomial = {}
     factor = 1
@@ -215,7 +215,7 @@ def least(choices: Sequence[Polynomial]) -> Polynomial:
 
 
 def _shared(choices: Sequence[Polynomial]) -> Polynomial:
-    """The part that all choices have in common: of each monomial, the smallest coefficient."""
+    """Return the common part of all choices: the smallest coefficient of each monomial."""
     monomials = {factors for choice in choices for factors in choice}
     return nonzero({factors: min(choice.get(factors, 0) for choice in choices) for factors in monomials})
 
@@ -225,7 +225,7 @@ def _order(choice: Polynomial) -> tuple[bool, str]:
 
 
 def _without_larger(choices: list[Polynomial]) -> list[Polynomial]:
-    """The choices without those that are shown to be at least another one."""
+    """Drop choices that are provably not smaller than another one."""
     left = list(choices)
     for choice in choices:
         others = [other for other in left if other is not choice]
@@ -235,7 +235,7 @@ def _without_larger(choices: list[Polynomial]) -> list[Polynomial]:
 
 
 def _spread(choice: Polynomial, count: int) -> tuple[Polynomial, list[Polynomial]] | None:
-    """A choice with a least of others as one of its terms, and the choices that it stands for; None where there is none, or too many."""
+    """If a term of `choice` is a minimum, return the choice and the choices it expands to; None if there is none, or too many."""
     for factors in sorted(choice):
         inner = find_least(factors[0]) if len(factors) == 1 else None
         if inner is not None and count + len(inner) - 1 <= _MOST_CHOICES:
@@ -245,12 +245,14 @@ def _spread(choice: Polynomial, count: int) -> tuple[Polynomial, list[Polynomial
 
 
 def _is_at_least_0(polynomial: Polynomial) -> bool:
-    """Whether a polynomial is shown to be at least 0 wherever its names are."""
+    """Return whether a polynomial is provably non-negative."""
     return _has_bound(polynomial, [_MOST_BOUNDS])
 
 
 def _has_bound(polynomial: Polynomial, left: list[int]) -> bool:
-    """Whether each term is at least 0, or else bounds in the place of a factor show that their sum is. `left` is how many may be tried."""
+    """Return whether a polynomial is provably non-negative, by its terms or by bounding a factor. `left` is the remaining number of
+    attempts.
+    """
     unsure = [factors for factors in sorted(polynomial) if polynomial[factors] < 0 or not all(map(_is_factor_at_least_0, factors))]
     if not unsure:
         return True
@@ -268,7 +270,7 @@ def _has_bound(polynomial: Polynomial, left: list[int]) -> bool:
                 if left[0] < 0:
                     return False
                 whole = plus(times({(): times_rest}, rest), times({beside: coefficient}, bound))
-                whole = plus(whole, {(): times_rest - 1})  # of whole numbers: more than -1 is at least 0
+                whole = plus(whole, {(): times_rest - 1})  # for integers, > -1 means >= 0
                 found.append(_has_bound(nonzero(whole), left))
                 if found[-1] is not each:
                     break
@@ -278,7 +280,7 @@ def _has_bound(polynomial: Polynomial, left: list[int]) -> bool:
 
 
 def _bounds(factor: str, coefficient: int) -> tuple[list[tuple[Polynomial, int]], bool]:
-    """Polynomials that bound a factor, each with a multiplier for the other terms, and whether all of them are needed or one suffices."""
+    """Return bounds of a factor, each with a multiplier for the other terms, and whether all are needed (else one suffices)."""
     inner, division = find_least(factor), find_division(factor)
     if inner is not None:
         return [(parse(item), 1) for item in inner], coefficient > 0
@@ -291,6 +293,6 @@ def _bounds(factor: str, coefficient: int) -> tuple[list[tuple[Polynomial, int]]
 
 @lru_cache(maxsize=4096)
 def _is_factor_at_least_0(factor: str) -> bool:
-    """Whether a factor is shown to be at least 0: a name is."""
+    """Return whether a factor is provably non-negative, as every name is."""
     division = find_division(factor)
     return all(map(_is_at_least_0, map(parse, find_least(factor) or (() if division is None else division[:1]))))

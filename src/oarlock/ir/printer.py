@@ -1,6 +1,6 @@
-"""Program -> text that reads like code: declarations, then ops, blocks below the ops that own them.
+"""Program to text that reads like code: declarations, then ops, with nested blocks below the ops that own them.
 
-The text says all that the program is, and `parser` reads it back. Lines that begin with `#` are the author's, quoted.
+The text is complete: `parser` reads it back. Lines that start with `#` quote the user's source.
 """
 
 from itertools import groupby
@@ -17,11 +17,11 @@ __all__ = ["COMMITS", "ROLES", "format_declaration", "format_op", "format_progra
 
 ROLES = {Role.FORWARD: "forward", Role.BACKWARD: "backward", Role.UPDATE: "update", Role.MEASURE: "measure"}
 COMMITS = {Role.FORWARD: "keep", Role.BACKWARD: "commit", Role.UPDATE: "commit", Role.MEASURE: "count"}
-"""The headings of the tail."""
+"""The headings of commits, by role."""
 
 
 def format_program(program: Program, *, source: bool = True) -> str:
-    """The whole program; the author's lines stand above what they made, unless `source` is False."""
+    """Return the program as text, with the user's source lines above the ops they created if `source`."""
     head = f"program seed={program.seed}"
     if program.training:
         head += f" batch_size={program.training.batch_size} epochs={program.training.epochs}"
@@ -65,14 +65,14 @@ def _same_line(left: Location | None, right: Location | None) -> bool:
 
 
 def _format_var(var: Var, *, fed: bool = False) -> str:
-    """`x: float32[n, 3]`, what it cuts into rows, and whether, against what is usual, no gradient passes, or one does."""
+    """Format a declaration: `x: float32[n, 3]`, `row_splits_of`, and `gradient` or `stop_gradient` if not the default."""
     cut = f" row_splits_of {var.row_splits_of}" if var.row_splits_of else ""
-    unusual = var.stop_gradient is not (fed or (var.persistable and not var.parameter))  # what is fed and state stop it
+    unusual = var.stop_gradient is not (fed or (var.persistable and not var.parameter))  # inputs and state stop gradients by default
     return f"{var.name}: {var.type_text}{cut}" + ((" stop_gradient" if var.stop_gradient else " gradient") if unusual else "")
 
 
 def format_declaration(var: Var) -> str:
-    """`parameter fc_0.w: float32[3, 2] = uniform(...)`."""
+    """Format a persistable variable: `parameter fc_0.w: float32[3, 2] = uniform(...)`."""
     kind = ("parameter" if var.trainable else "frozen parameter") if var.parameter else "state"
     held = var.initializer is None or isinstance(var.initializer, HeldValue)
     start = "" if held else f" = {_format_initializer(var.initializer)}"
@@ -82,7 +82,7 @@ def format_declaration(var: Var) -> str:
 
 
 def format_sharding(sharding: Sharding | None) -> str:
-    """`shard(axis=1)`, and `shard(axis=1, workers=4)` where the variable has a share; nothing where workers divide nothing."""
+    """Format a sharding: `shard(axis=1)`, `shard(axis=1, workers=4)` for a worker's shard, or "" for None."""
     if sharding is None:
         return ""
     return f"shard(axis={sharding.axis}" + (f", workers={sharding.workers})" if sharding.workers else ")")
@@ -100,9 +100,9 @@ def _format_initializer(initializer: Initializer | None) -> str:
 
 
 def format_op(op: Op) -> str:
-    """`y: float32[n, 10] = linear(x=h, w=fc_0.w)`, then `as "scores"` where the op has a name.
+    """Format an op: `y: float32[n, 10] = linear(x=h, w=fc_0.w)`, then `as "scores"` if it has a name.
 
-    A slot that does not hold one variable is in brackets.
+    A slot that does not have exactly one variable is in brackets.
     """
     outputs = [_one_or_list([_format_var(var) for var in vars]) for vars in op.outputs.values()]
     arguments = [f"{slot}={_one_or_list([var.name for var in vars])}" for slot, vars in op.inputs.items()]
@@ -117,7 +117,7 @@ def _format_name(op: Op) -> str:
 
 
 def _format_held(value: object) -> str:
-    """The text of an attribute: a block in braces, a variable after a dollar sign, or a value."""
+    """Format an attribute: a block in braces, a variable after a dollar sign, or a value."""
     if isinstance(value, Block):
         return "{" + value.name + "}"
     return f"${value.name}" if isinstance(value, Var) else format_attribute(value)

@@ -1,4 +1,4 @@
-"""Program: a model - forward, backward, update - as one value."""
+"""Program: a whole model (forward, backward and update ops) as one object."""
 
 import itertools
 import numbers
@@ -20,12 +20,12 @@ from oarlock.ir.var import Initializer, Var, is_among
 __all__ = ["Program", "Training"]
 
 _serials = itertools.count()
-_MAX_LEVELS = 16  # of rows of rows; as many as a shape may have dimensions
+_MAX_LEVELS = 16  # levels of nested rows; equals the maximum rank of a shape
 
 
 @dataclass(frozen=True)
 class Training:
-    """How a training program is driven: rows per step, passes over the data, and by which backend its plans are compiled, if by any."""
+    """The training settings of a program: rows per step, epochs, and the backend that compiles its plans (None for no backend)."""
 
     batch_size: int
     epochs: int
@@ -35,22 +35,22 @@ class Training:
 class Program:
     """An ordered list of blocks; `main` is the first.
 
-    Write one inside `with Program(seed=0) as program:`. `targets` names what the program is for, in the
-    order in which a caller fetches it. `seed` keys initial values and random operators, 0 <= seed < 2**64.
-    Building the same program twice, in any process and any directory, gives the same bytes.
+    Build one inside `with Program(seed=0) as program:`. `targets` maps labels to the output variables, in the order in which callers
+    fetch them. `seed` keys initial values and random operators, 0 <= seed < 2**64. Building the same program twice, in any process and
+    any directory, gives the same bytes.
     """
 
     def __init__(self, *, seed: int = 0):
         if not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or not 0 <= seed < 2**64:
-            raise ProgramError(f"a seed is a whole number from 0 to 2**64 - 1, not {seed!r:.60}")
+            raise ProgramError(f"seed must be an integer from 0 to 2**64 - 1, not {seed!r:.60}")
         self.seed = int(seed)
         self.blocks: list[Block] = [Block(self, 0, "main", None)]
         self.targets: dict[str, Var] = {}
         self.training: Training | None = None
         self.revision = 0
-        self.serial = next(_serials)  # caches key on this, never on id()
+        self.serial = next(_serials)  # caches use this as their key, never id()
         self.lineage: int | str = self.serial
-        """Which program this is, whatever copies of it there are: what it trains with in a scope belongs to it."""
+        """The identity that a program shares with its clones. Optimizer state in a scope belongs to a lineage."""
         self.writing: tuple[Role, Location | None] = (Role.FORWARD, None)
         self._taken: set[str] = set()
         self._counts: dict[str, int] = {}
@@ -74,7 +74,7 @@ class Program:
         return self.to_text()
 
     def _repr_html_(self) -> str | None:
-        """The drawing that a notebook shows, which folds; of a very large program, the picture."""
+        """Return the collapsible drawing for notebooks; a plain picture if the program is very large."""
         from oarlock.drawing.program import draw
 
         return draw(self)._repr_html_()
@@ -85,13 +85,13 @@ class Program:
         return draw(self).svg
 
     def to_text(self, *, source: bool = True) -> str:
-        """The program in a form that reads like code; without the author's lines where `source` is False."""
+        """Return the program as readable text; `source=False` omits the source locations."""
         from oarlock.ir.printer import format_program
 
         return format_program(self, source=source)
 
     def changed(self, *, taken: str | None = None) -> None:
-        """Note that the program is not what it was; caches look at `revision`."""
+        """Increment `revision`, which invalidates caches of this program, and mark the name `taken` as used."""
         self.revision += 1
         if taken is not None:
             self._taken.add(taken)
@@ -99,7 +99,7 @@ class Program:
 
     @contextmanager
     def write_as(self, role: Role, location: Location | None = None) -> Iterator[None]:
-        """Give the ops appended meanwhile this role, and this location in place of the caller's line."""
+        """Append ops with this role, and with this location instead of the caller's line, inside the `with` block."""
         before = self.writing
         self.writing = (role, location)
         try:
@@ -108,7 +108,7 @@ class Program:
             self.writing = before
 
     def unique(self, prefix: str) -> str:
-        """A name that nothing in the program has: `fc_0`, `fc_1`. It depends on this program alone."""
+        """Return a name that is unused in this program: `fc_0`, `fc_1`. The result depends on this program only."""
         number = self._counts.get(prefix, 0)
         while f"{prefix}_{number}" in self._taken:
             number += 1
@@ -118,15 +118,15 @@ class Program:
         return name
 
     def is_free(self, name: str) -> bool:
-        """Whether nothing in the program is called `name`."""
+        """Return whether `name` is unused in this program."""
         return name not in self._taken
 
     def claim_symbols(self, shape: Shape | None) -> None:
-        """Count the symbols of a shape as taken, so that `unique` never names another size so."""
+        """Mark the symbols of a shape as used, so that `unique` never returns one of them."""
         self._taken.update(symbol for size in shape or () if isinstance(size, str) for symbol in names_in(size))
 
     def claim_names(self) -> None:
-        """Count every name in use as taken; for whoever fills blocks without `new_var`."""
+        """Mark every name in the program as used. Call it after filling blocks without `new_var`."""
         for block in self.blocks:
             for name in (block.name, *block.vars):
                 self._taken.add(name)
@@ -139,40 +139,40 @@ class Program:
                     self._taken.add(f"random_{op.attributes['random_id']}")
 
     def new_block(self, name: str, parent: Block) -> Block:
-        """Add an empty block inside `parent`."""
+        """Append an empty block inside `parent`."""
         block = Block(self, len(self.blocks), name, parent)
         self.blocks.append(block)
         self.changed(taken=name)
         return block
 
     def discard_block(self, block: Block) -> None:
-        """Remove a block that no op owns, and the blocks inside it."""
+        """Remove a block that no op owns, together with its nested blocks."""
         self.blocks = [other for other in self.blocks if block not in other.enclosing()]
         for index, other in enumerate(self.blocks):
             other.index = index
         self.changed()
 
     def find_target(self, name: str) -> Var | None:
-        """The variable that `name` stands for: the target of that label, else the variable of the main block; None where there is none."""
+        """Return the target with the label `name`, else the variable `name` of the main block, or None."""
         return self.targets.get(name, self.main.vars.get(name))
 
     def get_target(self, name: str) -> Var:
-        """The variable that `name` stands for, a target by its label or a variable of the main block. Raises UndefinedVarError."""
+        """Return the target with the label `name`, else the variable `name` of the main block. Raises UndefinedVarError."""
         found = self.find_target(name)
         if found is None:
             raise self.main.absent(name, list(self.targets))
         return found
 
     def parameters(self) -> list[Var]:
-        """The parameters, in the order of their declaration."""
+        """Return the parameters in order of declaration."""
         return [var for var in self.main.vars.values() if var.parameter]
 
     def persistables(self) -> list[Var]:
-        """Everything that outlives a step: parameters, optimizer state, counters."""
+        """Return all variables that outlive a step: parameters, optimizer state, counters."""
         return [var for var in self.main.vars.values() if var.persistable]
 
     def ragged_inputs(self) -> dict[Var, list[Var]]:
-        """The inputs whose rows are cut by other inputs: those row splits, outermost first."""
+        """Return the ragged inputs, each with its row splits, outermost first."""
         cuts: dict[Size, Var] = {var.row_splits_of: var for var in self.main.inputs if var.row_splits_of is not None}
         found: dict[Var, list[Var]] = {}
         for var in self.main.inputs if cuts else ():
@@ -187,12 +187,12 @@ class Program:
 
     @property
     def is_training(self) -> bool:
-        """Whether a step updates anything, by an optimizer or by hand. What forward ops keep, running statistics, is no update."""
-        ops = reversed(self.main.ops)  # an optimizer's commits stand last, so this is soon known
+        """Whether a step updates anything, through an optimizer or a manual commit. Running statistics of forward ops do not count."""
+        ops = reversed(self.main.ops)  # commits are at the end of the block, so few ops are visited
         return any(op.role is Role.UPDATE for op in itertools.takewhile(lambda op: op.is_commit, ops))
 
     def counter(self) -> Var:
-        """The variable that counts committed steps, int64[]; declared when first asked for."""
+        """Return the variable that counts committed steps, int64[]. It is declared on first use."""
         found = self.main.find_var(COUNTER)
         if found is not None:
             return found
@@ -200,20 +200,20 @@ class Program:
         return self.main.new_var(COUNTER, DType.INT64, (), persistable=True, stop_gradient=True, initializer=zero)
 
     def to_bytes(self, *, source: bool = True) -> bytes:
-        """The program as a file holds it; without the author's lines where `source` is False."""
+        """Return the program in the file format; `source=False` omits the source locations."""
         from oarlock.ir.serialization import write_program
 
         return write_program(self, source=source)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Program":
-        """The program in `data`, its structure verified. Raises FormatError, LimitError or VerifyError."""
+        """Read a program from `data` and verify its structure. Raises FormatError, LimitError or VerifyError."""
         from oarlock.ir.serialization import read_program
 
         return read_program(data)
 
     def clone(self) -> "Program":
-        """An independent copy, which is the same program to a scope: it goes on with what this one has left there."""
+        """Return an independent copy with the same lineage: in a scope, the copy continues with the optimizer state of the original."""
         from oarlock.ir.copy import copy_program
 
         copy = copy_program(self)

@@ -1,4 +1,4 @@
-"""Numbers as Python has them, which is how programs hold them: those of NumPy become such."""
+"""Conversion of NumPy numbers to Python numbers, which programs use."""
 
 from numbers import Integral, Real
 
@@ -6,12 +6,12 @@ __all__ = ["as_python", "is_bool"]
 
 
 def is_bool(value: object) -> bool:
-    """Whether a value is a bool, of Python or NumPy."""
+    """Return whether a value is a Python or NumPy bool."""
     return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
 
 
 def as_python(value: object) -> object:
-    """A number of NumPy as Python's, in a tuple or a list too; anything else as it is."""
+    """Convert a NumPy number to a Python number, also inside a tuple or list; return anything else unchanged."""
     if type(value) in (int, float, str):
         return value
     if type(value) in (tuple, list):

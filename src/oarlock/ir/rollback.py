@@ -1,4 +1,4 @@
-"""Taking back what was written into a program, where the writing fails."""
+"""Undoing changes to a program after an error."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,11 +12,12 @@ __all__ = ["restored_on_error", "undone_on_error"]
 
 @contextmanager
 def undone_on_error(program: Program) -> Iterator[None]:
-    """Take back what is written meanwhile, where something is raised: new blocks, and ops and variables of the innermost open block and of
-    those around it. Names stay used up.
+    """Remove additions to a program if the `with` block raises: new blocks, and ops and variables of the innermost open block and its
+    parents.
 
-    It counts, and copies nothing: a program of many loops is written in linear time. So it is for what only adds to a program;
-    what rewrites ops that were there before asks for `restored_on_error`.
+    Names stay marked as used. It only records counts, so building a program with many loops takes linear time. Use it for code that only
+    adds
+    to a program, and `restored_on_error` for code that rewrites existing ops.
     """
     blocks = len(program.blocks)
     counts = [(block, len(block.vars), block.tail_start, len(block.tail)) for block in innermost_block(program).enclosing()]
@@ -25,7 +26,7 @@ def undone_on_error(program: Program) -> Iterator[None]:
     except BaseException:
         del program.blocks[blocks:]
         for block, vars, ops, commits in counts:
-            start = block.tail_start  # new ops stand before the tail, new commits at its end
+            start = block.tail_start  # new ops precede the tail, new commits end it
             block.ops[ops:] = block.ops[start : start + commits]
             for name in list(islice(reversed(block.vars), len(block.vars) - vars)):
                 del block.vars[name]
@@ -35,9 +36,9 @@ def undone_on_error(program: Program) -> Iterator[None]:
 
 @contextmanager
 def restored_on_error(program: Program) -> Iterator[None]:
-    """Make `program` what it was before, blocks, ops and variables, where something is raised meanwhile. Names stay used up.
+    """Restore the blocks, ops and variables of a program if the `with` block raises. Names stay marked as used.
 
-    It copies the lists of the whole program, so it is for what is done once: gradients.
+    It copies the lists of the whole program, so use it for rare operations such as adding gradients.
     """
     blocks = list(program.blocks)
     held = [(block, list(block.ops), dict(block.vars), list(block.inputs), list(block.outputs)) for block in blocks]

@@ -1,4 +1,4 @@
-"""Program <-> the bytes of a file."""
+"""Conversion between programs and the bytes of a file."""
 
 from collections.abc import Iterable
 
@@ -30,7 +30,7 @@ _READ = (1, FORMAT_VERSION)
 
 
 def write_program(program: Program, *, source: bool = True) -> bytes:
-    """The program as a file holds it. The same program gives the same bytes."""
+    """Return the program in the file format. The same program always gives the same bytes."""
     file = wire.ProgramFile(program=program_desc(program))
     places = (item.location for block in program.blocks for item in (*block.vars.values(), *block.ops))
     if source and any(place is not None for place in places):
@@ -39,7 +39,7 @@ def write_program(program: Program, *, source: bool = True) -> bytes:
 
 
 def program_desc(program: Program) -> wire.ProgramDesc:
-    """The program as a message, without the author's lines."""
+    """Return the program as a message, without source locations."""
     desc = wire.ProgramDesc(version=FORMAT_VERSION, seed=program.seed)
     index = {block: number for number, block in enumerate(blocks_in_order(program))}
     for block in index:
@@ -54,7 +54,7 @@ def program_desc(program: Program) -> wire.ProgramDesc:
 
 
 def block_desc(block: Block) -> wire.BlockDesc:
-    """A block as a message; it names other blocks by their places in the file of its program."""
+    """Return a block as a message; it refers to other blocks by their index in the program's file."""
     desc = wire.BlockDesc()
     _write_block(block, {other: number for number, other in enumerate(blocks_in_order(block.program))}, desc)
     return desc
@@ -126,15 +126,16 @@ def _write_source(program: Program, desc: wire.SourceDesc) -> None:
 
 
 def read_program(data: bytes, *, limits: Limits | None = None) -> Program:
-    """The program in `data`, its structure verified.
+    """Read a program from `data` and verify its structure.
 
-    Raises LimitError where it is too large, FormatError where it is not a program at all, VerifyError
-    where it breaks a rule. Takes time linear in `data`, runs nothing, imports nothing.
+    Raises LimitError if it is too large, FormatError if it is not a program, VerifyError if it is illegal. Takes time linear in `data`;
+    runs
+    and imports nothing.
     """
     limits = limits or Limits()
     if len(data) > limits.program_bytes:
         raise LimitError(
-            f"a program of {len(data):,} bytes, where {limits.program_bytes:,} are allowed", hint="limits=Limits(program_bytes=...)"
+            f"the program has {len(data):,} bytes, but the limit is {limits.program_bytes:,}", hint="limits=Limits(program_bytes=...)"
         )
     prescan(data, limits, versions=_READ)
     file = wire.ProgramFile()
@@ -143,7 +144,7 @@ def read_program(data: bytes, *, limits: Limits | None = None) -> Program:
     except DecodeError as error:
         raise FormatError("these bytes are not an Oarlock program", given=[str(error)]) from error
     if file.program.version not in _READ:
-        raise FormatError("these bytes are not an Oarlock program: they name no format version")
+        raise FormatError("these bytes are not an Oarlock program: the format version is missing")
     if file.program.version == 1:
         replace_old_names(file.program)
     else:
@@ -152,16 +153,17 @@ def read_program(data: bytes, *, limits: Limits | None = None) -> Program:
 
 
 def read_description(desc: wire.BlockDesc | wire.ProgramDesc, *, main: Block | None = None) -> Program:
-    """Return the program that a message describes, its structure verified; `main`, an empty Block, becomes its main block.
+    """Build the program in a message and verify its structure; `main`, an empty Block, becomes its main block.
 
-    A BlockDesc is the main block of a program without other blocks. A ProgramDesc without a version is one of today's format.
-    Raises LimitError, FormatError for another format, and VerifyError, also for a BlockDesc that names blocks it does not hold.
+    A BlockDesc is the main block of a program without other blocks. A ProgramDesc without a version has the current format. Raises
+    LimitError,
+    FormatError for another format, and VerifyError, also for a BlockDesc that refers to missing blocks.
     """
     if isinstance(desc, wire.BlockDesc):
         _require_alone(desc)
         desc = wire.ProgramDesc(version=FORMAT_VERSION, blocks=[desc])
     elif desc.version not in (0, *_READ):
-        raise FormatError(f"this ProgramDesc is of format {desc.version}; formats {_READ[0]} to {_READ[-1]} are readable")
+        raise FormatError(f"this ProgramDesc has format version {desc.version}; versions {_READ[0]} to {_READ[-1]} are supported")
     elif desc.version:
         desc = wire.ProgramDesc.FromString(desc.SerializeToString())
         (replace_old_names if desc.version == 1 else replace_old_slots)(desc)
@@ -169,21 +171,21 @@ def read_description(desc: wire.BlockDesc | wire.ProgramDesc, *, main: Block | N
 
 
 def _require_alone(desc: wire.BlockDesc) -> None:
-    """Raise VerifyError for a description of a block that names other blocks."""
+    """Check that a block description refers to no other blocks. Raises VerifyError."""
     numbers = sorted({item.block for op in desc.ops for item in op.attributes if item.WhichOneof("value") == "block"})
     missing = [f"block {number}, which an op owns" for number in numbers]
     if desc.HasField("parent"):
         missing.insert(0, f"block {desc.parent}, its parent")
     if missing:
         raise VerifyError(
-            "this BlockDesc names blocks that it does not hold",
+            "this BlockDesc refers to blocks that it does not contain",
             given=missing,
-            hint="give the ProgramDesc, which holds all blocks of the program: oarlock.ir.serialization.program_desc(program)",
+            hint="pass the ProgramDesc, which contains all blocks: oarlock.ir.serialization.program_desc(program)",
         )
 
 
 def build_program(file: wire.ProgramFile, *, limits: Limits | None = None, main: Block | None = None) -> Program:
-    """The program in a message, its structure verified. Raises LimitError or VerifyError."""
+    """Build the program in a message and verify its structure. Raises LimitError or VerifyError."""
     limits = limits or Limits()
     check_bounds(file.program, limits)
     check_source_bounds(file.source, limits)
@@ -193,7 +195,9 @@ def build_program(file: wire.ProgramFile, *, limits: Limits | None = None, main:
 
 
 def _build(file: wire.ProgramFile, main: Block | None) -> Program:
-    """The program in a message. Raises VerifyError where a name, a number or a block cannot be resolved."""
+    """Build the program in a message. Raises VerifyError for an unresolved name, number or block.
+    Read an initializer. Raises ValueError or KeyError.
+    """
     desc = file.program
     program = Program(seed=desc.seed)
     if not desc.blocks:
@@ -258,7 +262,7 @@ def _read_initializer(desc: wire.InitializerDesc) -> Initializer:
 
 
 def _read_update_settings(desc: wire.UpdateSettingsDesc) -> UpdateSettings:
-    """Raises ValueError."""
+    """Read update settings. Raises ValueError."""
     try:
         return UpdateSettings(**{field.name: value for field, value in desc.ListFields()})
     except ArgumentError as error:
@@ -301,20 +305,20 @@ def _build_op(block: Block, desc: wire.OpDesc, number: int) -> None:
 
 def _local(block: Block, name: str, what: str) -> Var:
     if name not in block.vars:
-        raise VerifyError(f'{block.path}: {what} is "{name}", which the block does not declare')
+        raise VerifyError(f'{block.path}: {what} is "{name}", but the block does not declare it')
     return block.vars[name]
 
 
 def _resolve(block: Block, name: str, where: str) -> Var:
     var = block.find_var(name)
     if var is None:
-        raise VerifyError(f'{where}: "{name}" is not declared here or in a block around it')
+        raise VerifyError(f'{where}: "{name}" is not declared in this block or its parents')
     return var
 
 
 def _build_source(program: Program, desc: wire.SourceDesc) -> None:
-    """Give variables and ops their locations. These carry no meaning: what does not fit is left out."""
-    known: dict[tuple[int, int, int, int], Location] = {}  # few lines make a large program
+    """Set the locations of variables and ops. Invalid ones are ignored, because they do not affect the meaning."""
+    known: dict[tuple[int, int, int, int], Location] = {}  # a large program comes from few source lines
 
     def read(item: wire.LocationDesc) -> Location | None:
         key = (item.file, item.function, item.text, item.line)

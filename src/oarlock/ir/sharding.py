@@ -1,4 +1,4 @@
-"""Sharding: along which axis workers divide the value of a variable, as data of the program."""
+"""Sharding: how workers divide a variable, recorded in the program."""
 
 from typing import NamedTuple
 
@@ -8,17 +8,17 @@ __all__ = ["Sharding"]
 
 
 class Sharding(NamedTuple):
-    """How the value of a persistable variable is divided: along `axis`, into equal shares, one for each of so many `workers`.
+    """The division of a persistable variable along `axis` into equal shards, one for each of `workers` workers.
 
-    Of 0 workers nothing is divided yet: the variable has the whole value, and a pass that knows how many workers there are may give each a
-    share. Of more, the shape of the variable is that of a share, and worker i has the i-th.
+    With 0 workers nothing is divided yet: the variable has the complete value, and a pass that knows the number of workers may divide it.
+    Otherwise the variable is declared with the shape of a shard, and worker i has the i-th shard.
     """
 
     axis: int
     workers: int = 0
 
     def whole(self, shape: Shape) -> Shape:
-        """The shape of the whole value, of a variable that has this `shape`."""
+        """Return the shape of the complete value of a variable with this `shape`."""
         size = shape[self.axis]
-        assert isinstance(size, int)  # as every size of a persistable variable
+        assert isinstance(size, int)  # as every size of a persistable variable is
         return (*shape[: self.axis], size * max(self.workers, 1), *shape[self.axis + 1 :])

@@ -1,9 +1,7 @@
-"""Sizes: a number, or a symbol that has one value per run.
+"""Sizes: numbers, or symbols that have one value per run.
 
-A symbol is a name (`n`) or a polynomial of names in one canonical spelling (`2*n+1`), so that two
-sizes computed in different ways are the same size exactly when their spellings are equal. What
-arithmetic cannot express as a polynomial becomes a factor of its own: a floor division, `(h-3)//2`, and the
-least of some sizes, `min(t,512)`.
+A symbol is a name (`n`) or a polynomial of names in a canonical spelling (`2*n+1`), so two sizes computed in different ways are equal if
+and only if their spellings are. Operations outside polynomials become factors: a floor division `(h-3)//2`, a minimum `min(t,512)`.
 """
 
 import math
@@ -47,19 +45,19 @@ Size = int | str
 Shape = tuple[Size, ...]
 
 _MOST_RESOLVED = 64
-_remember = lru_cache(maxsize=8192, typed=True)  # programs hold the same few symbols again and again
+_remember = lru_cache(maxsize=8192, typed=True)  # programs use the same few symbols repeatedly
 
 
 @_remember
 def add(left: Size, right: Size) -> Size:
-    """`left + right`."""
+    """Return `left + right`."""
     if isinstance(left, int) and isinstance(right, int):
         return left + right
     return spell(plus(parse(left), parse(right)))
 
 
 def sum_of(sizes: Iterable[Size]) -> Size:
-    """The sum of any number of sizes; equal ones are counted, not added one by one."""
+    """Return the sum of some sizes. Equal ones are counted, not added one by one."""
     counts = Counter(sizes)
     total: Size = sum(size * count for size, count in counts.items() if isinstance(size, int))
     for size, count in counts.items():
@@ -69,21 +67,21 @@ def sum_of(sizes: Iterable[Size]) -> Size:
 
 @_remember
 def multiply(left: Size, right: Size) -> Size:
-    """`left * right`."""
+    """Return `left * right`."""
     if isinstance(left, int) and isinstance(right, int):
         return left * right
     return spell(times(parse(left), parse(right)))
 
 
 def product(shape: Iterable[Size]) -> Size:
-    """How many elements there are in a shape."""
+    """Return the number of elements of a shape."""
     total: Size = 1
     return reduce(multiply, shape, total)
 
 
 @_remember
 def floor_divide(left: Size, right: int) -> Size:
-    """`left // right`, exact where every coefficient divides."""
+    """Return `left // right`, as a polynomial if every coefficient is divisible."""
     if isinstance(left, int):
         return left // right
     return spell(divided(parse(left), right))
@@ -91,27 +89,27 @@ def floor_divide(left: Size, right: int) -> Size:
 
 @_remember
 def minimum(left: Size, right: Size) -> Size:
-    """The smaller of two sizes: one of them where names show which, or `min(t,512)`."""
+    """Return the smaller of two sizes: one of them if provable, else a symbol such as `min(t,512)`."""
     return min(left, right) if isinstance(left, int) and isinstance(right, int) else spell(least([parse(left), parse(right)]))
 
 
 def maximum(left: Size, right: Size) -> Size:
-    """The larger of two sizes."""
+    """Return the larger of two sizes."""
     return add(add(left, right), multiply(minimum(left, right), -1))
 
 
 def is_at_least(size: Size, number: Size) -> bool:
-    """Whether names show that `size` is never less than `number`."""
+    """Return whether `size` is provably at least `number`."""
     return minimum(size, number) == number
 
 
 def is_polynomial(size: Size) -> bool:
-    """Whether `size` is a number or a polynomial of names alone, without a floor division or the least of some sizes."""
+    """Return whether `size` is a number or a polynomial of names, without floor divisions and minimums."""
     return isinstance(size, int) or "(" not in size
 
 
 def resolved(size: Size) -> set[Size]:
-    """Return the sizes that `size` may be if of each least of others one is taken: t and 512 of `min(t,512)`. At most some tens."""
+    """Return all sizes that result from choosing one argument of each minimum: t and 512 for `min(t,512)`. Beyond 64, `size` itself."""
     totals: set[Size] = {0}
     for factors, coefficient in terms(size).items():
         products: set[Size] = {coefficient}
@@ -132,7 +130,7 @@ def _resolved_factor(factor: str) -> set[Size]:
 
 
 def divide(left: Size, right: Size) -> Size | None:
-    """The size that is `left` when it is multiplied by `right`; None where there is none, or `right` is 0."""
+    """Return the exact quotient of two sizes, or None if there is none or `right` is 0."""
     if isinstance(left, int) and isinstance(right, int):
         return left // right if right and left % right == 0 else None
     rest, divisor = nonzero(parse(left)), nonzero(parse(right))
@@ -150,25 +148,25 @@ def divide(left: Size, right: Size) -> Size | None:
 
 
 def _rank(factors: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
-    """An order of monomials that products keep: by degree, and then by the sorted factors."""
+    """Sort key of monomials that is compatible with multiplication: by degree, then by the sorted factors."""
     return len(factors), factors
 
 
 @_remember
 def whole(size: Size) -> Size:
-    """The same size with whole multiples taken out of its divisions, `(n-2)//2+1` as `(n)//2`: one spelling of more that are equal."""
+    """Return the size with whole multiples moved out of its divisions: `(n)//2` for `(n-2)//2+1`. It makes more equal sizes spell equal."""
     return size if isinstance(size, int) or "//" not in size else spell(_whole(parse(size)))
 
 
 def is_same(left: Size, right: Size) -> bool:
-    """Whether two sizes are one number whatever the symbols are, as far as `whole` shows it."""
+    """Return whether two sizes are equal for all values of their symbols, as far as `whole` can prove it."""
     return left == right or whole(left) == whole(right)
 
 
 def can_be_equal(left: Size, right: Size) -> bool:
-    """Return whether two sizes are equal for some values of their names, which are whole numbers from 0.
+    """Return whether two sizes are equal for some values of their names, which are integers >= 0.
 
-    False is certain: `n+1` and `n`, `2*n` and 3, `n+5` and 3. True is given for the others, and for a size that begins with "?".
+    False is certain: `n+1` and `n`, `2*n` and 3, `n+5` and 3. Otherwise, and for a size that begins with "?", the result is True.
     """
     if any(isinstance(size, str) and size.startswith("?") for size in (left, right)):
         return True
@@ -184,7 +182,7 @@ def can_be_equal(left: Size, right: Size) -> bool:
 
 
 def _whole(polynomial: Polynomial) -> Polynomial:
-    """The same polynomial; in divisions, every coefficient is less than the divisor, and none divides another division alone."""
+    """Return the polynomial with the coefficients in divisions reduced below the divisor, and nested divisions merged."""
     total: Polynomial = {}
     for factors, coefficient in polynomial.items():
         product: Polynomial = {(): coefficient}
@@ -215,7 +213,7 @@ def _whole_quotient(dividend: Polynomial, divisor: int) -> Polynomial:
 
 
 def evaluate(size: Size, values: Mapping[str, int]) -> int | None:
-    """The number that `size` is when each name has its value; None where a name has none."""
+    """Return the value of `size` for these values of names, or None if one is missing."""
     if isinstance(size, int):
         return size
     if size in values:
@@ -245,7 +243,7 @@ def _evaluate_factor(factor: str, values: Mapping[str, int]) -> int | None:
 
 @_remember
 def is_symbol(text: str) -> bool:
-    """Whether `text` is a size in its canonical spelling."""
+    """Return whether `text` is a size in its canonical spelling."""
     try:
         return spell(parse(text)) == text
     except ShapeError:
@@ -254,16 +252,16 @@ def is_symbol(text: str) -> bool:
 
 @_remember
 def names_in(size: Size) -> frozenset[str]:
-    """The names that `size` is made of."""
+    """Return the names in `size`."""
     if isinstance(size, int):
         return frozenset()
     return frozenset(text for text in TOKEN.findall(size) if text != "min(" and (text[0].isalpha() or text[0] == "_"))
 
 
 def solve(size: Size, number: int) -> tuple[str, int | None] | None:
-    """The name that `size` is made of, and what it is when `size` is `number`: None where no whole number from 0 is that.
+    """Return the name in `size`, and its value if `size` is `number`; the value is None if no integer >= 0 fits.
 
-    None altogether where `size` is of several names, or of one in another way than `2*n+1`.
+    Return None if `size` is not of the form `2*n+1` with one name.
     """
     found = linear(size)
     if found is None:
@@ -274,10 +272,7 @@ def solve(size: Size, number: int) -> tuple[str, int | None] | None:
 
 
 def told(shape: Shape, numbers: Iterable[int]) -> dict[str, int]:
-    """The values of names, given that `shape` is `numbers`: that of each of its symbols, and that of a name which follows from one.
-
-    So n follows from `2*n+1`.
-    """
+    """Return the values of symbols and names, given that `shape` is `numbers`. Names are solved for: `2*n+1` gives n."""
     values: dict[str, int] = {}
     for size, number in zip(shape, numbers, strict=False):
         if isinstance(size, str):
@@ -289,7 +284,7 @@ def told(shape: Shape, numbers: Iterable[int]) -> dict[str, int]:
 
 
 def told_together(shapes: Iterable[Shape], numbers: Iterable[Sequence[int]]) -> dict[str, int]:
-    """Return the values of names, given that each shape is the numbers beside it. The first shape that has a name decides."""
+    """Return the values of names, given that each shape is the corresponding numbers. For a repeated name, the first shape wins."""
     values: dict[str, int] = {}
     for shape, each in zip(shapes, numbers, strict=True):
         values = told(shape, each) | values
@@ -298,7 +293,7 @@ def told_together(shapes: Iterable[Shape], numbers: Iterable[Sequence[int]]) -> 
 
 @_remember
 def linear(size: Size) -> tuple[str, int, int] | None:
-    """Name, factor and rest of a size such as `2*n+1`; None for others."""
+    """Return name, factor and constant of a size such as `2*n+1`; None for others."""
     terms = dict(parse(size))
     rest = terms.pop((), 0)
     if len(terms) != 1:
@@ -308,15 +303,15 @@ def linear(size: Size) -> tuple[str, int, int] | None:
 
 
 def terms(size: Size) -> dict[tuple[str, ...], int]:
-    """The factors of each term of a size, and its coefficient; the number alone has no factors.
+    """Return the coefficient of each term of a size, by its factors; the constant has no factors.
 
-    A floor division is a factor, and so is the least of some sizes: see `find_division` and `find_least` of `polynomial.py`.
+    Floor divisions and minimums are factors: see `find_division` and `find_least` in `polynomial.py`.
     """
     return {factors: coefficient for factors, coefficient in parse(size).items() if coefficient}
 
 
 def rename(size: Size, names: Mapping[str, Size]) -> Size:
-    """`size` with every name in `names` replaced."""
+    """Return `size` with all names in `names` replaced."""
     if isinstance(size, int) or not names_in(size) & names.keys():
         return size
     total: Size = 0
@@ -336,5 +331,5 @@ def _renamed_factor(factor: str, names: Mapping[str, Size]) -> Size:
 
 
 def format_shape(shape: Shape | None) -> str:
-    """`[n, 1, 8]`; `[*]` where the rank is not known."""
+    """Format a shape: `[n, 1, 8]`, or `[*]` if the rank is unknown."""
     return "[*]" if shape is None else "[" + ", ".join(str(size) for size in shape) + "]"

@@ -1,4 +1,4 @@
-"""Rewriting a block that has been written: what it reads, and what its sizes are called."""
+"""Replacing variables and size symbols in a finished block."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ __all__ = ["rename_sizes", "replace_reads"]
 
 
 def replace_reads(block: Block, replaced: Mapping[Var, Var]) -> None:
-    """Let `block`, and every block inside it, read and return other variables in place of some."""
+    """Replace variables that `block` and its nested blocks read or return."""
     if not replaced:
         return
     for inner in inner_blocks(block):
@@ -25,7 +25,7 @@ def replace_reads(block: Block, replaced: Mapping[Var, Var]) -> None:
 
 
 def rename_sizes(block: Block, names: Mapping[str, Size]) -> None:
-    """Replace symbols in the shape of every variable of `block`, and of the blocks inside it, and in the sizes among attributes."""
+    """Replace symbols in the shapes of all variables, and in the attributes, of `block` and its nested blocks."""
     if not names:
         return
     for inner in inner_blocks(block):

@@ -1,4 +1,4 @@
-"""Ops in order through nested blocks, and who reads what from outside."""
+"""Traversal of ops through nested blocks, and the variables they capture."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -10,9 +10,9 @@ __all__ = ["free_vars", "inner_blocks", "needed_ops", "walk", "walk_ops"]
 
 
 def walk(block: Block) -> Iterator[Op]:
-    """Every op of `block` and of the blocks inside it, in program order, an owner before its blocks.
+    """Yield every op of `block` and its nested blocks in program order, an op before those of its blocks.
 
-    A block is entered once, whoever owns it, so the walk ends for programs that `verify` has yet to refuse.
+    Each block is entered once, so the walk ends even for illegal programs.
     """
     entered = {block}
     pending = [iter(block.ops)]
@@ -29,7 +29,7 @@ def walk(block: Block) -> Iterator[Op]:
 
 
 def walk_ops(ops: Iterable[Op]) -> Iterator[Op]:
-    """Each of some ops of a block, followed by every op of the blocks inside it."""
+    """Yield each of `ops`, followed by every op of its nested blocks."""
     for op in ops:
         yield op
         for block in op.blocks:
@@ -37,12 +37,12 @@ def walk_ops(ops: Iterable[Op]) -> Iterator[Op]:
 
 
 def inner_blocks(block: Block) -> list[Block]:
-    """`block` and every block inside it, in program order."""
+    """Return `block` and every block nested in it, in program order."""
     return [block, *(inner for op in walk(block) for inner in op.blocks)]
 
 
 def free_vars(block: Block) -> list[Var]:
-    """The variables of enclosing blocks that `block`, or a block inside it, reads or returns; in order of first use."""
+    """Return the variables of enclosing blocks that `block` or a nested block reads or returns, in order of first use."""
     blocks = inner_blocks(block)
     reads = [var for op in walk(block) for var in op.reads]
     reads += [var for inner in blocks for var in inner.outputs]
@@ -51,11 +51,11 @@ def free_vars(block: Block) -> list[Var]:
 
 
 def needed_ops(ops: Sequence[Op], targets: Iterable[Var | Op]) -> list[Op]:
-    """Those of `ops` without which some of `targets`, variables and ops, would have no value or not run; in order.
+    """Return the `ops` that are needed to compute `targets`, which are variables and ops, in order.
 
-    One scan from the end: an op is needed when it defines something that a target or a needed op reads.
-    A block operator reads everything that its blocks capture, which its own input slots name. Ops that
-    commit define nothing: what reads a persistable variable reads its value from before the step.
+    This is one scan from the end: an op is needed if a target or a needed op reads one of its outputs. The inputs of an op with blocks
+    include
+    everything that its blocks capture. Commits define nothing: readers of a persistable variable read the value before the step.
     """
     wanted: set[Var | Op] = set(targets)
     needed: list[Op] = []

@@ -1,4 +1,4 @@
-"""UpdateSettings: what is particular to one parameter when an optimizer updates it, as data of the program."""
+"""UpdateSettings: per-parameter optimizer settings, recorded in the program."""
 
 import math
 import sys
@@ -14,12 +14,13 @@ _ABOVE_ZERO = ("clip_value", "clip_norm")
 
 @dataclass(frozen=True)
 class UpdateSettings:
-    """The settings of one parameter, in place of those that its optimizer has for all, or beside them.
+    """The optimizer settings of one parameter, which override or extend those of its optimizer.
 
-    The gradient is clipped first, each element to `clip_value` at most, then as a whole to the norm `clip_norm`; the clipping of the
-    optimizer follows. Then ``l1 sign(w) + l2 w`` is added to it, the slope of the penalty ``l1 sum |w| + l2 / 2 sum w**2``. The learning
-    rate is the optimizer's times `rate_factor`. `weight_decay` stands in place of the optimizer's, and works as that does; None leaves the
-    optimizer's, 0.0 turns it off. Numbers are finite and not below 0; those that clip are above it. Raises ArgumentError for others.
+    The gradient is clipped first: each element to at most `clip_value`, then its norm to `clip_norm`; the optimizer's own clipping follows.
+    Then ``l1 sign(w) + l2 w`` is added, the gradient of the penalty ``l1 sum |w| + l2 / 2 sum w**2``. The learning rate is multiplied by
+    `rate_factor`. `weight_decay` replaces that of the optimizer, in the same manner; None keeps it, 0.0 turns it off. Numbers must be
+    finite
+    and >= 0, clipping limits > 0. Raises ArgumentError otherwise.
     """
 
     rate_factor: float = 1.0
@@ -36,16 +37,16 @@ class UpdateSettings:
                 continue
             number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
             if not 0 <= number <= sys.float_info.max or (field.name in _ABOVE_ZERO and not number):
-                least = "above 0" if field.name in _ABOVE_ZERO else "not below 0"
-                raise ArgumentError(f"update settings: {field.name} is a finite number {least}, not {value!r:.60}", location=here())
+                least = "above 0" if field.name in _ABOVE_ZERO else "at least 0"
+                raise ArgumentError(f"update settings: {field.name} must be a finite number {least}, not {value!r:.60}", location=here())
             object.__setattr__(self, field.name, float(number))
 
     @property
     def stated(self) -> dict[str, float]:
-        """The settings that say something, by name."""
+        """The settings that differ from their defaults, by name."""
         found = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
         return {name: value for name, (value, default) in found.items() if value != default}
 
 
 AS_OTHERS = UpdateSettings()
-"""The settings that mean nothing: the parameter is updated as the optimizer updates all."""
+"""The default settings: the parameter is updated like all others."""

@@ -1,4 +1,4 @@
-"""Var: what a program says about one value. It holds no data; a scope does."""
+"""Var: the declaration of one value. The value itself is stored in a scope."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -23,16 +23,17 @@ __all__ = ["HeldValue", "Initializer", "Var", "are_same", "is_among"]
 
 @dataclass(frozen=True)
 class Initializer:
-    """How a variable gets its first value: the name of a rule, such as "constant", "normal" or "array", and its attributes."""
+    """The rule for the first value of a variable: its name, such as "constant", "normal" or "array", and attributes."""
 
     type: str
     attributes: dict[str, object] = field(default_factory=dict)
 
 
 class HeldValue(Initializer):
-    """The first value itself, a tensor that is in memory: what an imported module brings along.
+    """The first value itself, a tensor in memory, as imported modules provide it.
 
-    No file of a program holds it, and no text: a saved model has the values of its parameters beside its program. Copies share it.
+    It is not written to files or text: a saved model stores the values of its parameters next to the program. Copies of the program share
+    it.
     """
 
     def __init__(self, value: object):
@@ -45,11 +46,11 @@ class HeldValue(Initializer):
 class Var(AttachedToVar):
     """A variable of a block: its name, dtype, shape and flags.
 
-    `==` compares values, as `ol.op.equal` does: it gives a variable of bools. Two Vars are the same variable only if they are the same
-    object, `x is y`, as sets and dicts take them. `op` is the op that defines it, None for an input or a persistable variable. Row splits
-    name in `row_splits_of` the dimension that they cut into rows: `Block.splits_of` finds them by it. `update_settings` is what is
-    particular to the updates of a parameter; optimizers read it. `sharding` says how workers divide the value of a persistable variable,
-    if they do; `place` is the number of the place, of those that a run is given, at which its value lies.
+    `==` compares values, as `ol.op.equal` does, and returns a variable of bools. To test whether two Vars are the same variable use
+    `x is y`; sets and dicts compare by identity. `op` is the op that defines the variable, None for an input or a persistable variable.
+    `row_splits_of`, for row splits, is the size of the dimension that they divide into rows; `Block.splits_of` finds them by it.
+    `update_settings` holds the per-parameter options that optimizers read. `sharding` describes how workers divide a persistable variable
+    (None: not divided). `place` is the index, among the places of a run, of the place that stores the value.
     """
 
     __slots__ = (
@@ -107,18 +108,18 @@ class Var(AttachedToVar):
 
     @property
     def row_splits_of(self) -> str | None:
-        """The size that these row splits cut into rows; None for what are no row splits."""
+        """The size that these row splits divide into rows; None for a variable that is not row splits."""
         return self._row_splits_of
 
     @row_splits_of.setter
     def row_splits_of(self, size: str | None) -> None:
         self._row_splits_of = size
         if size is not None:
-            self.block.splits[size] = self  # one that is asked for long after this is not searched for among all variables
+            self.block.splits[size] = self  # lets splits_of find it without searching all variables
 
     @property
     def partitions(self) -> str | None:
-        """`row_splits_of` by its old name, which warns."""
+        """Deprecated name of `row_splits_of`; warns."""
         return getattr(self, renamed("attribute of a variable", "partitions", OLD_VARIABLE_KEYWORDS))
 
     @partitions.setter
@@ -127,7 +128,7 @@ class Var(AttachedToVar):
 
     @property
     def path(self) -> str:
-        """The name with the blocks around it: `main/rnn_0.body/z`."""
+        """The name with its enclosing blocks: `main/rnn_0.body/z`."""
         return f"{self.block.path}/{self.name}"
 
     @property
@@ -137,41 +138,41 @@ class Var(AttachedToVar):
 
     @property
     def whole_shape(self) -> Shape | None:
-        """The shape of the whole value: another than `shape` where the variable has a worker's share of it."""
+        """The shape of the complete value. Differs from `shape` if the variable is one worker's shard."""
         return self.shape if self.sharding is None or self.shape is None else self.sharding.whole(self.shape)
 
     @property
     def type_text(self) -> str:
-        """`float32[n, 10]`."""
+        """The type as text: `float32[n, 10]`."""
         return f"{self.dtype}{format_shape(self.shape)}"
 
     @property
     def readers(self) -> "list[Op]":
-        """The ops that read it, of its block and of the blocks inside, in program order. Computed when asked for."""
+        """The ops that read the variable, in its block and nested blocks, in program order. Computed on each access."""
         from oarlock.ir.traversal import walk
 
         return [op for op in walk(self.block) if is_among(self, op.reads)]
 
     @property
     def writers(self) -> "list[Op]":
-        """The ops that write it: the one that defines it; of a persistable variable, the one that commits. As `readers`."""
+        """The ops that write the variable: the defining op, or the commit of a persistable variable. Computed on each access."""
         from oarlock.ir.traversal import walk
 
         return [op for op in walk(self.block) if is_among(self, op.writes)]
 
-    if not TYPE_CHECKING:  # which would take every name for one that there is
+    if not TYPE_CHECKING:  # type checkers would otherwise accept any attribute
 
         def __getattr__(self, name: str) -> object:
             raise no_member(type(self).__name__, name, dir(type(self)))
 
     def describe(self) -> str:
-        """`"fc_0.w"   float32[784, 10]   parameter; created at mnist.py:19`, for messages."""
+        """Return a description for messages: `"fc_0.w"   float32[784, 10]   parameter; created at mnist.py:19`."""
         if self.parameter:
             kind = "parameter; created"
         elif self.persistable:
             kind = "persistable; created"
         elif is_among(self, self.block.inputs):
-            kind = "fed; declared" if self.block.parent is None else "handed in; declared"
+            kind = "fed; declared" if self.block.parent is None else "passed in; declared"
         else:
             kind = f"from {self.op.type}" if self.op else "declared"
         where = f" at {self.location.file}:{self.location.line}" if self.location else ""
@@ -180,24 +181,24 @@ class Var(AttachedToVar):
     def __repr__(self) -> str:
         return f"<Var {self.path} {self.type_text}>"
 
-    __hash__ = object.__hash__  # type: ignore[assignment]  # `==`, which a file of a higher floor attaches, compares values
+    __hash__ = object.__hash__  # type: ignore[assignment]  # `==`, attached by a higher layer, compares values
 
     def __bool__(self) -> bool:
         compared = self.op is not None and self.op.type in ("equal", "not_equal")
         raise ArgumentError(
-            f'"{self.name}" has no value while the program is being written, so Python cannot branch on it',
+            f'"{self.name}" has no value while the program is being built, so Python cannot branch on it',
             location=here(),
             given=[self.describe()],
-            hint="ol.cond chooses by one bool, ol.ifelse for each row, ol.while_loop repeats"
-            + ("; `x is y` asks whether two variables are one" if compared else ""),
+            hint="use ol.cond to branch on one bool, ol.ifelse to branch per row, ol.while_loop to repeat"
+            + ("; use `x is y` to test identity" if compared else ""),
         )
 
 
 def is_among(var: Var, vars: Iterable[Var]) -> bool:
-    """Whether a variable is one of several. Python's `in` would compare the values of those in a list or a tuple."""
+    """Return whether `vars` contains `var` by identity. (`in` would compare values in a list or tuple.)"""
     return any(var is other for other in vars)
 
 
 def are_same(vars: Sequence[Var], others: Sequence[Var]) -> bool:
-    """Whether two sequences have the same variables in the same order. Python's `==` would compare their values."""
+    """Return whether two sequences contain the same variables in the same order, by identity. (`==` would compare values.)"""
     return len(vars) == len(others) and all(var is other for var, other in zip(vars, others, strict=True))

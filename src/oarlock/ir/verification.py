@@ -1,6 +1,6 @@
-"""The rules that make a program legal, apart from those of its operators: one function per rule.
+"""The rules of a legal program, except those about operators; one function per rule.
 
-Operators are the registry's: `oarlock.registry.type_check` checks each op against its signature.
+`oarlock.registry.type_check` checks ops against the signatures of their operators.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ __all__ = ["verify_ownership", "verify_program"]
 
 
 def verify_program(program: Program) -> None:
-    """Raise VerifyError for the first rule that `program` breaks. Takes time linear in its size."""
+    """Check all rules. Raises VerifyError for the first violation. Takes time linear in the size of the program."""
     verify_names(program)
     verify_variables(program)
     verify_attributes(program)
@@ -30,7 +30,7 @@ def verify_program(program: Program) -> None:
 
 
 def verify_names(program: Program) -> None:
-    """Names are made of the legal characters, a block is found by one path only, and an op's name is its alone."""
+    """Check that names are legal, and that block paths and op names are unique."""
     paths = set()
     ops = set()
     for block in program.blocks:
@@ -42,19 +42,21 @@ def verify_names(program: Program) -> None:
         paths.add(block.path)
         for number, op in enumerate(block.ops):
             if op.name and (not is_name(op.name) or op.name in ops):
-                raise VerifyError(f"{_where(block, number, op)}: {op.name[:80]!r} is not a legal name, or another op has it")
+                raise VerifyError(f"{_where(block, number, op)}: {op.name[:80]!r} is not a legal name, or is used by another op")
             ops.add(op.name)
 
 
 def verify_variables(program: Program) -> None:
-    """Sizes are sizes; what persists is declared, shape and all, in the main block; what is fed has a rank; one thing cuts a size."""
+    """Check sizes, full declarations of persistable variables in the main block, ranks of inputs, and uniqueness of row splits."""
     for block in program.blocks:
         inputs = set(block.inputs)
         cuts: dict[str, Var] = {}
         for var in block.vars.values():
             _verify_variable(block, var, var in inputs)
             if var.row_splits_of is not None and cuts.setdefault(var.row_splits_of, var) is not var:
-                raise VerifyError(f'{block.path}: "{cuts[var.row_splits_of].name}" and "{var.name}" both partition {var.row_splits_of}')
+                raise VerifyError(
+                    f'{block.path}: "{cuts[var.row_splits_of].name}" and "{var.name}" are both row splits of {var.row_splits_of}'
+                )
 
 
 def _verify_variable(block: Block, var: Var, is_input: bool) -> None:
@@ -65,7 +67,7 @@ def _verify_variable(block: Block, var: Var, is_input: bool) -> None:
         if isinstance(size, str) and not is_symbol(size):
             raise VerifyError(f"{where}: {size[:80]!r} is not a size")
     if var.persistable and (block.parent is not None or is_input):
-        raise VerifyError(f"{where} is persistable, so it must be a variable of the main block that is not fed")
+        raise VerifyError(f"{where} is persistable, so it must be in the main block and not an input")
     if var.persistable and (var.shape is None or any(isinstance(size, str) for size in var.shape)):
         raise VerifyError(f"{where} is persistable, so every size must be a number")
     if var.parameter and not var.persistable:
@@ -73,7 +75,7 @@ def _verify_variable(block: Block, var: Var, is_input: bool) -> None:
     if var.trainable and not var.parameter:
         raise VerifyError(f"{where} is trainable, so it must be a parameter")
     if var.update_settings.stated and not var.parameter:
-        raise VerifyError(f"{where} has settings of updates, so it must be a parameter")
+        raise VerifyError(f"{where} has update settings, so it must be a parameter")
     if var.sharding is not None and not var.persistable:
         raise VerifyError(f"{where} is sharded, so it must be persistable")
     if var.sharding is not None and not 0 <= var.sharding.axis < len(var.shape or ()):
@@ -87,16 +89,16 @@ def _verify_variable(block: Block, var: Var, is_input: bool) -> None:
     if is_input and block.parent is None and var.shape is None:
         raise VerifyError(f"{where} is fed, so its rank must be known")
     if var.row_splits_of is not None and not (is_symbol(var.row_splits_of) and names_in(var.row_splits_of) == {var.row_splits_of}):
-        raise VerifyError(f"{where} row_splits_of {var.row_splits_of[:80]!r}, which is not the name of a size")
+        raise VerifyError(f"{where} row_splits_of {var.row_splits_of[:80]!r}: not the name of a size")
     if var.row_splits_of is not None and (var.dtype is not DType.INT64 or var.shape is None or len(var.shape) != 1):
         raise VerifyError(f"{where} row_splits_of {var.row_splits_of}, so it must be int64 of one dimension, not {var.type_text}")
     if var.initializer and not var.persistable and not (is_input and block.parent is None):
-        by = "the op around the block hands it in" if is_input else "an op defines it"
-        raise VerifyError(f"{where} has an initializer, yet {by}")
+        by = "the op that owns the block passes its value" if is_input else "an op defines it"
+        raise VerifyError(f"{where} has an initializer, but {by}")
 
 
 def verify_attributes(program: Program) -> None:
-    """Symbols in attributes are sizes, as those of variables are."""
+    """Check that symbols in attributes are valid sizes."""
     for block in program.blocks:
         for number, op in enumerate(block.ops):
             for name, value in op.attributes.items():
@@ -106,7 +108,7 @@ def verify_attributes(program: Program) -> None:
 
 
 def verify_ownership(program: Program) -> None:
-    """Each block but the main one belongs to exactly one op, which stands in the block's parent."""
+    """Check that each block except the main block belongs to exactly one op of its parent block."""
     owned: set[Block] = set()
     for block in program.blocks:
         for number, op in enumerate(block.ops):
@@ -119,12 +121,12 @@ def verify_ownership(program: Program) -> None:
             raise VerifyError(
                 f"block {block.index} ({block.name}) belongs to no op",
                 location=next((op.location for op in block.ops if op.location is not None), None),
-                hint="if you wrote it, call what it belongs to: `y = ie(condition)`, `states = rnn()`",
+                hint="if you built it, call its owner: `y = ie(condition)`, `states = rnn()`",
             )
 
 
 def verify_definitions(program: Program) -> None:
-    """Every variable is defined once, before it is read; an op with blocks lists what they capture."""
+    """Check that every variable is defined once, before it is read, and that ops with blocks list all captured variables."""
     defined: set[Var] = set(program.persistables())
     entered = [_verify_block(program.main, defined)]
     while entered:
@@ -136,7 +138,7 @@ def verify_definitions(program: Program) -> None:
 
 
 def _verify_block(block: Block, defined: set[Var]) -> Iterator[Block]:
-    """Yields each block inside where its op runs it, and goes on when that has been verified."""
+    """Verify a block, yielding each nested block at the position of its op; resume after that has been verified."""
     if len(set(block.inputs)) != len(block.inputs):
         raise VerifyError(f"{block.path}: a variable is an input twice")
     defined.update(block.inputs)
@@ -146,15 +148,15 @@ def _verify_block(block: Block, defined: set[Var]) -> Iterator[Block]:
             if var.block not in around or var not in defined:
                 raise VerifyError(f'{_where(block, number, op)}: it reads "{var.name}" before that has a value')
             if block.find_var(var.name) is not var:
-                raise VerifyError(f'{_where(block, number, op)}: it reads {var.path}, which another "{var.name}" hides from it')
+                raise VerifyError(f'{_where(block, number, op)}: it reads {var.path}, which is hidden by another "{var.name}"')
         for inner in op.blocks:
-            # What blocks further inside read is among the reads of the ops that own them.
+            # Reads of blocks nested deeper are among the reads of the ops that own them.
             captured = {var for reader in inner.ops for var in reader.reads if var.block in around}
             captured |= {var for var in inner.outputs if var.block in around}
             missing = captured - set(op.reads)
             if missing:
                 name = min(var.name for var in missing)
-                raise VerifyError(f'{_where(block, number, op)}: its block {inner.name} reads "{name}", which the op does not list')
+                raise VerifyError(f'{_where(block, number, op)}: its block {inner.name} reads "{name}", but the op does not list it')
             yield inner
         if not op.is_commit:
             _verify_writes(block, number, op, defined)
@@ -162,20 +164,20 @@ def _verify_block(block: Block, defined: set[Var]) -> Iterator[Block]:
         if var.block not in around or var not in defined:
             raise VerifyError(f'{block.path}: its output "{var.name}" has no value')
         if block.find_var(var.name) is not var:
-            raise VerifyError(f'{block.path}: its output is {var.path}, which another "{var.name}" hides from it')
+            raise VerifyError(f'{block.path}: its output is {var.path}, which is hidden by another "{var.name}"')
 
 
 def _verify_writes(block: Block, number: int, op: Op, defined: set[Var]) -> None:
     for var in op.writes:
         if var.block is not block or var.persistable:
-            raise VerifyError(f'{_where(block, number, op)}: it writes "{var.name}", which is not a local variable of {block.path}')
+            raise VerifyError(f'{_where(block, number, op)}: it writes "{var.name}", but that is not a local variable of {block.path}')
         if var in defined:
             raise VerifyError(f'{_where(block, number, op)}: "{var.name}" is defined a second time')
         defined.add(var)
 
 
 def verify_tail(program: Program) -> None:
-    """Only the last ops of the main block write persistable variables, each of them once."""
+    """Check that only the last ops of the main block write persistable variables, each of them once."""
     tail = set(program.main.tail)
     written: set[Var] = set()
     for block in program.blocks:
@@ -185,24 +187,24 @@ def verify_tail(program: Program) -> None:
             if op in tail:
                 var = op.writes[0]
                 if len(op.writes) != 1 or len(op.reads) != 1 or var in written or op.reads[0].persistable:
-                    raise VerifyError(f'{_where(block, number, op)}: it must give "{var.name}" one new value, once')
+                    raise VerifyError(f'{_where(block, number, op)}: it must assign "{var.name}" one new value, once')
                 written.add(var)
 
 
 def verify_targets(program: Program) -> None:
-    """Targets have values, and a training program says by how many rows it goes, and by which backend, if by any."""
+    """Check that targets have values, and that the training settings are valid."""
     if program.training and not program.training.batch_size:
-        raise VerifyError("a training program takes at least 1 row a step, not 0")
+        raise VerifyError("the batch size of a training program must be at least 1, not 0")
     if program.training and program.training.backend is not None and not is_name(program.training.backend):
         raise VerifyError(f"backend {program.training.backend[:80]!r} is not a legal name")
     if program.main.outputs:
-        raise VerifyError("main: the main block returns nothing; a program has targets instead")
+        raise VerifyError("main: the main block cannot have outputs; use targets")
     inputs = set(program.main.inputs)
     for label, var in program.targets.items():
         if not is_name(label):
             raise VerifyError(f"target {label[:80]!r} is not a legal name")
         if var.block.program is not program:
-            raise VerifyError(f'target "{label}": "{var.name}" is a variable of another program', given=[var.describe()])
+            raise VerifyError(f'target "{label}": "{var.name}" belongs to another program', given=[var.describe()])
         if var.op is None and not var.persistable and var not in inputs:
             raise VerifyError(f'target "{label}": nothing defines "{var.name}"')
 

@@ -1,7 +1,6 @@
-"""How large a file may be before a reader refuses it.
+"""Size limits for files.
 
-The defaults suit files from strangers. A caller raises one by passing `Limits(ops=1_000_000)`; a file
-never raises its own.
+The defaults suit untrusted files. Callers raise them by passing `Limits(ops=1_000_000)`; files cannot.
 """
 
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ __all__ = ["Limits"]
 
 @dataclass(frozen=True)
 class Limits:
-    """Upper bounds. Bytes unless the name says otherwise; `docs/reference/language.md` says what each one counts."""
+    """Size limits, in bytes unless the name says otherwise. `docs/reference/language.md` defines each one."""
 
     program_bytes: int = 64 * 2**20
     file_bytes: int = 4 * 2**30

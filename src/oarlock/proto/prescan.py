@@ -1,8 +1,7 @@
-"""Walk the bytes of a message before protobuf sees them: of a program of ours, or of another format.
+"""A scan of the bytes of a message before protobuf parses it, for programs and other formats.
 
-Four bytes of a message may become a hundred in memory, and a parser takes the last of two values of one field. So the
-tags are read first, once, from front to back, with nothing built: a reader knows how much there is, that each field is
-one of the format's and of its own kind, and that no field that stands once stands twice.
+A few bytes of a message may expand a hundredfold in memory, and parsers accept the last of duplicate fields. The scan reads only the tags,
+once, and builds nothing: it bounds the size, and checks that every field is known, has the right type, and is not duplicated if singular.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,32 +21,32 @@ _LENGTHS = (FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_BYTES, FieldDescri
 
 
 class Field(NamedTuple):
-    """One field of a message: how it is encoded, and what may follow from meeting it."""
+    """One field of a message: its encoding, and the checks that apply to it."""
 
     name: str
     wire_types: tuple[int, ...]
-    once: str = ""  # what stands once in a message, a field or a oneof; empty where the field is repeated
+    once: str = ""  # name of the singular field or oneof; empty if repeated
     message: "Fields | None" = None
-    is_counted: bool = False  # among the texts
-    is_text: bool = False  # which is held to be Unicode here
-    is_data: bool = False  # as large in memory as in the file, so that its bytes are not those of the program
+    is_counted: bool = False  # counts as a text
+    is_text: bool = False  # must be valid Unicode
+    is_data: bool = False  # as large in memory as in the file, so its bytes are not counted
 
 
 Fields = dict[int, Field]
 
 
 class Format(NamedTuple):
-    """The fields of a format's outermost message, and how what is no such message is refused."""
+    """The fields of a format's outermost message, and the texts of its errors."""
 
     fields: Fields
     refused: str
     unknown: str
-    too_many: str  # how a LimitError begins
-    depth: int  # of messages in messages
+    too_many: str  # start of a LimitError message
+    depth: int  # maximum nesting of messages
 
 
 def fields_of(message: Any, make: Callable[[Any, Field], Field], known: dict[str, Fields]) -> Fields:
-    """The fields of a message by number, each as `make` makes it of its descriptor and of what is so in every format."""
+    """Return the fields of a message by number. `make` adapts the properties that all formats share to the field's descriptor."""
     if message.full_name not in known:
         known[message.full_name] = table = {}
         for field in message.fields:
@@ -59,7 +58,7 @@ def fields_of(message: Any, make: Callable[[Any, Field], Field], known: dict[str
 
 
 def _own(descriptor: Any, field: Field) -> Field:
-    """A field of ours: a repeated number is packed, one run of bytes, and counts as a text does."""
+    """Return a field of our format: repeated numbers are packed into one run of bytes and count as a text."""
     return field._replace(wire_types=(LENGTH,), is_counted=True) if descriptor.is_repeated else field
 
 
@@ -68,23 +67,23 @@ _FORMAT = Format(
     refused="these bytes are not an Oarlock program",
     unknown="not a field of this version",
     too_many="a program of",
-    depth=64,  # no message of ours holds its own kind, so that the format itself bounds it
+    depth=64,  # our messages are not recursive, so the format bounds the depth
 )
 _VERSION = "ProgramDesc.version"
 
 
 def prescan(data: bytes, limits: Limits, *, versions: Sequence[int]) -> None:
-    """Raise FormatError or LimitError where `data` is not one canonical-enough program of one of `versions`. Linear in `data`.
+    """Check that `data` is one program of one of `versions`. Raises FormatError or LimitError. Takes linear time.
 
-    Fields that this format does not know are refused: what they mean, only a later version knows.
+    Unknown fields are rejected, because only a later version knows their meaning.
     """
     scan(data, _FORMAT, limits, versions=versions)
 
 
 def scan(data: bytes, form: Format, limits: Limits, *, versions: Sequence[int] = ()) -> None:
-    """Raise FormatError or LimitError where `data` is not one message of `form`. Linear in `data`.
+    """Check that `data` is one message of `form`. Raises FormatError or LimitError. Takes linear time.
 
-    What is counted: messages, texts, and bytes other than data, which are `limits.program_bytes` at most.
+    It counts messages, texts, and bytes other than data, which are limited by `limits.program_bytes`.
     """
     messages = texts = held = at = 0
     end = len(data)
@@ -97,16 +96,16 @@ def scan(data: bytes, form: Format, limits: Limits, *, versions: Sequence[int] =
             fields, seen, end = around.pop()
             continue
         start = at
-        tag, at = (data[at], at + 1) if data[at] < 128 else _varint(data, at, end, form)  # most numbers are one byte
+        tag, at = (data[at], at + 1) if data[at] < 128 else _varint(data, at, end, form)  # most numbers have one byte
         field, kind = fields.get(tag >> 3), tag & 7
         if field is None:
             raise _refused(form, f"byte {start}: number {tag >> 3} is {form.unknown}")
         if field.once:
             if field.once in seen:
-                raise _refused(form, f"byte {start}: {field.name} stands there a second time")
+                raise _refused(form, f"byte {start}: {field.name} is given twice")
             seen.add(field.once)
         if kind not in field.wire_types:
-            raise _refused(form, f"byte {start}: {field.name} is of another kind")
+            raise _refused(form, f"byte {start}: {field.name} has the wrong type")
         if kind == VARINT:
             value, at = _varint(data, at, end, form)
             if field.name == _VERSION and value not in versions:
@@ -114,18 +113,18 @@ def scan(data: bytes, form: Format, limits: Limits, *, versions: Sequence[int] =
         elif kind != LENGTH:
             size = 8 if kind == FIXED64 else 4
             if at + size > end:
-                raise _refused(form, f"byte {at}: {field.name} is cut short")
+                raise _refused(form, f"byte {at}: {field.name} is truncated")
             at += size
         else:
             length, at = (data[at], at + 1) if at < end and data[at] < 128 else _varint(data, at, end, form)
             if length > end - at:
-                raise _refused(form, f"byte {at}: {field.name} has {length:,} bytes, where {end - at:,} are left")
+                raise _refused(form, f"byte {at}: {field.name} needs {length:,} bytes, but only {end - at:,} are left")
             if field.message is not None:
                 messages += 1
                 if messages > limits.messages:
                     raise _too_many(form, "messages", limits.messages)
                 if len(around) >= form.depth:
-                    raise _refused(form, f"byte {start}: messages stand more than {form.depth} deep in one another")
+                    raise _refused(form, f"byte {start}: messages are nested more than {form.depth} deep")
                 around.append((fields, seen, end))
                 fields, seen, end = field.message, set(), at + length
                 continue
@@ -141,7 +140,7 @@ def scan(data: bytes, form: Format, limits: Limits, *, versions: Sequence[int] =
 
 
 def _varint(data: bytes, at: int, end: int, form: Format) -> tuple[int, int]:
-    """The number at `at`, at most ten bytes, and where it ends."""
+    """Return the varint at `at`, at most ten bytes, and the position after it."""
     number = shift = 0
     while at < end and shift < 70:
         byte = data[at]

@@ -1,4 +1,4 @@
-"""Values and execution."""
+"""Values, scopes and the execution of programs."""
 
 from oarlock.runtime.block_run import run_block
 from oarlock.runtime.budget import RunLimits

@@ -1,4 +1,4 @@
-"""Run a block where a caller says: every op of it, in the caller's own scope. This is what `Net.run` does."""
+"""Execution of a block in the caller's own scope, as `Net.run` in 2017."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -39,20 +39,23 @@ def run_block(
     check: bool = True,
     catalogue: Catalogue = standard,
 ) -> None:
-    """Run the ops [begin, end) of `block`, every one of them, in `scope`; all of them where nothing is said.
+    """Run the ops [begin, end) of `block`, by default all, in `scope`.
 
-    Ops read what `scope` or its parents hold, inputs included, and leave what they compute in `scope`, so a second
-    call may go on where the first stopped. An input that carries its value is given it where there is none.
-    `context` tells the place and whether this is training, without which nothing persistable is written; its own scope is not used.
-    The scopes of loops and branches are dropped when the minibatch is complete: when an inference run ends, and in training when the last
-    op of the block has run. With `keep_scopes` they stay, as children of `scope`.
-    `Executor.run`, in contrast, runs what its fetches need, in a scope of its own. What the ops read of `scope` has its declared type;
-    with `check`, so has what every op computes.
+    Ops read their inputs from `scope` or its parents and store results in `scope`, so a second call can continue where the first stopped.
+    An input with an initial value gets it if `scope` has none. `context` provides the place and the training flag; its own scope is not
+    used.
+    Persistable variables are written only when training. The scopes of loops and branches are dropped when the minibatch is complete: when
+    an
+    inference run ends, or when the last op of the block has run in training. With `keep_scopes` they stay, as children of `scope`.
 
-    Raises VerifyError for a program that is not legal, before anything runs; ArgumentError for a range that the block
-    does not have; ScopeError where it would train with the state of another program; UnsetVarError, ShapeError, DTypeError or
-    KernelError, with the op and its line, while it runs. What ran before stays in `scope`; persistable variables are written after every
-    op of the range.
+    Unlike `Executor.run`, this runs every op, not only those that fetches need, and uses no scope of its own. Values read from `scope` are
+    checked against their declared types; with `check`, results of ops are too.
+
+    Raises VerifyError for an illegal program, before anything runs; ArgumentError for an invalid range; ScopeError if it would train with
+    the
+    state of another program; UnsetVarError, ShapeError, DTypeError or KernelError, with the op and its line, while running. Results
+    computed
+    before an error stay in `scope`; persistable variables are written after all ops of the range.
     """
     require_legal(block.program, catalogue)
     first, last = 0 if begin is None else begin, len(block.ops) if end is None else end
@@ -60,7 +63,7 @@ def run_block(
         raise ArgumentError(
             f"there are no ops [{first}, {last}) in {block.path}",
             location=here(),
-            contract=f"0 <= begin <= end <= {len(block.ops)}, its number of ops",
+            contract=f"0 <= begin <= end <= {len(block.ops)}, the number of ops",
         )
     run = replace(context or Context(scope), scope=scope)
     if run.training is None:
@@ -81,7 +84,7 @@ def run_block(
 
 
 def _drop_scopes_inside(block: Block, scope: Scope) -> None:
-    """Drop the scopes that loops and branches of `block` have made in `scope`; its other children stay."""
+    """Drop the scopes that loops and branches of `block` created in `scope`; other children stay."""
     made = {name_of_scope(inner, in_loop=in_loop) for op in block.ops for inner in op.blocks for in_loop in (False, True)}
     for child in list(scope.children) if made else ():
         if child.name in made:
@@ -97,12 +100,12 @@ def _run(
     *,
     keep_scopes: bool = False,
 ) -> None:
-    """`ol.run_block`, as a method: run the ops [begin, end) of the block, every one of them, in `scope`, at a place or in a context."""
+    """Run the ops [begin, end) of the block in `scope`, at a place or in a context. The method form of `ol.run_block`."""
     run_block(block, scope, _in_context(scope, context), begin, end, keep_scopes=keep_scopes)
 
 
 def _infer_shape(block: Block, scope: Scope) -> dict[str, TensorType]:
-    """`ol.infer_shape`, as a method: the type that every variable of the block has on the values in `scope`, by name."""
+    """Return the type of every variable of the block for the values in `scope`, by name. The method form of `ol.infer_shape`."""
     return infer_shape(block, scope)
 
 
@@ -113,17 +116,16 @@ def _eval(
     context: Context | Place | None = None,
     feed: Mapping[str, object] | None = None,
 ) -> Values | numpy.ndarray | torch.Tensor:
-    """The value of a variable of the block, given by itself or its name, or of several, as arrays; `scope` is not changed.
+    """Return the value of one variable, or of several, as arrays. Only the ops that they need run; `scope` is not changed.
 
-    What they need is run, and nothing else.
-
-    Inputs that are not fed are found in `scope`. Raises what `Executor.eval` raises, ProgramError for a block inside another.
+    Variables are given as such or by name. Inputs that are not fed are read from `scope`. Raises the same as `Executor.eval`, and
+    ProgramError for a nested block.
     """
     if block.parent is not None:
         raise ProgramError(
-            f"{block.path} is run by its op, so nothing of it can be computed alone",
+            f"{block.path} is a nested block, so its variables cannot be evaluated alone",
             location=here(),
-            hint=f'a fetch of the main block may be a path: "{block.path.partition(".")[0]}/0/..."',
+            hint=f'fetch a path from the main block: "{block.path.partition(".")[0]}/0/..."',
         )
     run = _in_context(scope, context) or Context(scope)
     chosen = [targets] if isinstance(targets, Var | str) else targets
@@ -133,7 +135,7 @@ def _eval(
 
 @lru_cache(maxsize=8)
 def executor_of(places: tuple[Place, ...], workers: Workers) -> Executor:
-    """Return the executor by which `Block.eval` and `ol.eval` compute at these places: the ops that some targets need are found once."""
+    """Return the cached executor that `Block.eval` and `ol.eval` use at these places."""
     return Executor(places, workers=workers)
 
 

@@ -1,4 +1,4 @@
-"""How much one run may do, for programs from strangers; counted as it runs."""
+"""Resource limits of one run, for untrusted programs, counted while it runs."""
 
 import math
 import time
@@ -24,12 +24,12 @@ __all__ = ["Budget", "RunLimits", "bytes_of"]
 
 @dataclass(frozen=True)
 class RunLimits:
-    """The resources that one run may use; `Executor(limits=RunLimits())`.
+    """The resource limits of one run; pass them as `Executor(limits=RunLimits())`.
 
-    `trips` limits the iterations of one loop, `ops` the ops executed, `live_bytes` the bytes of values, `seconds` the time on the clock. A
-    run keeps what it computes until it ends, so every value counts, including the fed ones. The outputs of an op are counted before its
-    kernel runs: by shapes and, where these do not tell, by values. The stacks of a `while` are counted iteration by iteration. The memory
-    that a kernel allocates for itself is not counted, and no kernel is interrupted.
+    `trips` limits the iterations of one loop, `ops` the ops executed, `live_bytes` the bytes of values, `seconds` the elapsed time. A run
+    keeps its values until it ends, so every value counts, including the feed. The outputs of an op are counted before its kernel runs, from
+    shapes or, if these are not enough, from values. The stacks of a `while` are counted per iteration. Temporary memory of kernels is not
+    counted, and no kernel is interrupted.
     """
 
     trips: int = 1_000_000
@@ -39,7 +39,7 @@ class RunLimits:
 
 
 class Budget:
-    """The rest of the limits of one run. Raises LimitError; a run that raises changes no scope."""
+    """The remaining limits of one run. Exceeding them raises LimitError and changes no scope."""
 
     def __init__(self, limits: RunLimits):
         self.limits = limits
@@ -48,7 +48,7 @@ class Budget:
         self.deadline = time.monotonic() + limits.seconds
 
     def hold(self, values: Iterable[Stack], op: Op | None = None) -> None:
-        """Count values that now exist: fed, or computed by an op."""
+        """Count new values: fed, or computed by an op."""
         self.live_bytes += bytes_of(values)
         self.require_bytes(0, op)
 
@@ -59,7 +59,7 @@ class Budget:
         given: Mapping[str, Sequence[Stack]],
         attributes: Mapping[str, object],
     ) -> None:
-        """Count an execution, and refuse one that is known to make too much of the values `given`, slot by slot."""
+        """Count an op, and refuse it if its outputs for the values `given`, by slot, would be too large."""
         self.ops += 1
         if self.ops > self.limits.ops:
             raise self._refused(op, f"more than {self.limits.ops:,} ops in one run", "ops")
@@ -68,36 +68,36 @@ class Budget:
         self.require_bytes(_expected_bytes(op, operator, given, attributes), op)
 
     def trip(self, op: Op, count: int) -> None:
-        """Refuse the trip number `count` of a loop."""
+        """Refuse iteration `count` of a loop if it exceeds the limit."""
         if count > self.limits.trips:
-            raise self._refused(op, f"more than {self.limits.trips:,} trips of one loop", "trips")
+            raise self._refused(op, f"more than {self.limits.trips:,} iterations of one loop", "trips")
 
     def require_bytes(self, more: int, op: Op | None) -> None:
-        """Refuse an op, or what is fed, that takes so many bytes more."""
+        """Refuse an op or a feed that needs `more` bytes if that exceeds the limit."""
         if self.live_bytes + more > self.limits.live_bytes:
-            what = f"{self.live_bytes + more:,} live bytes, where {self.limits.live_bytes:,} are allowed"
+            what = f"{self.live_bytes + more:,} live bytes, but the limit is {self.limits.live_bytes:,}"
             raise self._refused(op, what, "live_bytes")
 
     def _refused(self, op: Op | None, what: str, name: str) -> LimitError:
-        where = "what is fed" if op is None else f"{op.block.path}, op {op.block.ops.index(op)} ({op.type})"
+        where = "the feed" if op is None else f"{op.block.path}, op {op.block.ops.index(op)} ({op.type})"
         location, type = (None, None) if op is None else (op.location, op.type)
         return LimitError(f"{where}: {what}", location=location, hint=f"limits=RunLimits({name}=...)", op=type)
 
 
 def bytes_of(values: Iterable[Stack]) -> int:
-    """How much memory values take, the tensors of uneven stacks one by one."""
+    """Return the total size of values in bytes, including the tensors of uneven stacks."""
     return sum(tensor.numel() * tensor.itemsize for value in values for tensor in leaves(value))
 
 
 def _expected_bytes(op: Op, operator: Operator, given: Mapping[str, Sequence[Stack]], attributes: Mapping[str, object]) -> int:
-    """The bytes of the outputs of `op`: by the sizes of the inputs and, where only values tell a size, by those."""
+    """Return the size of an op's outputs in bytes, from the input shapes or, if needed, the input values."""
     told = find_told_size(operator)
     unknown = None if told is None else told(*operator.arguments(given), **attributes)
     return sum(math.prod(_told(shape, unknown)) * dtype.itemsize for dtype, shape in _expected(op, operator, given, attributes))
 
 
 def _told(shape: Iterable[int | None], unknown: int | None) -> list[int]:
-    """The sizes, of which one that is not known is `unknown`, or where nobody tells that either, is left out."""
+    """Replace the unknown size by `unknown`; drop it if that is unknown too."""
     sizes = (unknown if size is None else size for size in shape)
     return [size for size in sizes if size is not None]
 
@@ -105,7 +105,7 @@ def _told(shape: Iterable[int | None], unknown: int | None) -> list[int]:
 def _expected(
     op: Op, operator: Operator, given: Mapping[str, Sequence[Stack]], attributes: Mapping[str, object]
 ) -> list[tuple[DType, list[int | None]]]:
-    """The types of the outputs: what follows from the inputs or, for an op with blocks, what it declares; None for a size not known yet."""
+    """Return the output types of an op: inferred from the inputs or, for an op with blocks, as declared. Unknown sizes are None."""
     if op.blocks:
         sizes: dict[str, int] = {}
         for slot, vars in op.inputs.items():

@@ -1,4 +1,4 @@
-"""Context: what one run is, and what a kernel may ask of it."""
+"""Context: the environment of a run, and the interface of kernels to it."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -28,13 +28,11 @@ __all__ = ["Context", "KernelContext", "draws_done", "name_of_scope"]
 
 @dataclass(frozen=True)
 class Context:
-    """The environment of a run: a scope, places, whether this is training, and what it may use.
+    """The environment of a run: a scope, places, the training flag, and limits.
 
-    Whether dropout drops and updates are made is a property of the run, not of the program; where nothing is said (None), a run of a
-    program with updates is training. Of a list of places, the first is that of what is fed, and `places` has all by the numbers that a
-    program gives its parameters; `place` is where the ops that run now do. Raises ArgumentError for what is no place, for a place that is
-    not on this machine, for what is no scope, and for a `training` that is neither True, False nor None; ScopeError for a scope that was
-    dropped.
+    Whether dropout drops and updates are made depends on the run, not the program; None means to train if the program has updates. With
+    several places, `places` lists them by the indexes that parameters use, and the first holds the feed; `place` is where the current ops
+    run. Raises ArgumentError for an invalid or unavailable place, an invalid scope or `training`, and ScopeError for a dropped scope.
     """
 
     scope: Scope
@@ -47,42 +45,45 @@ class Context:
     def __post_init__(self) -> None:
         if not isinstance(self.scope, Scope):
             raise ArgumentError(
-                f"a run has a scope, not {self.scope!r:.60}", location=here(), contract="Context(scope, place, training)", hint="ol.Scope()"
+                f"scope must be a Scope, not {self.scope!r:.60}",
+                location=here(),
+                contract="Context(scope, place, training)",
+                hint="use ol.Scope()",
             )
         if self.scope.dropped:
             raise ScopeError("this scope was dropped", location=here())
-        if self.place not in self.places:  # else it is one of several that were looked at before
+        if self.place not in self.places:  # otherwise the places were validated before
             places = places_in(self.place)
             object.__setattr__(self, "place", places[0])
             object.__setattr__(self, "places", places)
         if not isinstance(self.training, bool | None):
-            raise ArgumentError(f"training is True, False or None, not {self.training!r:.60}", location=here())
+            raise ArgumentError(f"training must be True, False or None, not {self.training!r:.60}", location=here())
 
     def at(self, number: int) -> "Context":
-        """The same for ops that run at the place with this `number`. Raises ArgumentError where there is none."""
+        """Return the context for ops that run at place `number`. Raises ArgumentError if there is none."""
         return self if len(self.places) == 1 else replace(self, place=place_with(number, self.places))
 
     def brought(self, value: Any, number: int | None = None) -> Any:
-        """A tensor, or an uneven stack, at the place with this `number`, or where the ops run; where there is one place, as it is."""
+        """Return a tensor or uneven stack, moved to place `number` (default: the current place). With one place, return it unchanged."""
         return value if len(self.places) == 1 else brought(value, device_of(self.place if number is None else self.places[number]))
 
     def create_scope(self, name: str = "") -> Scope:
-        """The first scope called `name` inside that of the run, made where there is none; without a name, always a new one."""
+        """Return the first child `name` of the run's scope, creating it if needed. Without a name, always create a child."""
         return self.scope.find_or_create_scope(name)
 
 
 def name_of_scope(block: Block, *, in_loop: bool) -> str:
-    """Return the name of the scope that an op makes for its block: the name of the block, or of the loop whose trips have scopes inside."""
+    """Return the name of the scope that an op creates for `block`: that of the block or, `in_loop`, that of the loop."""
     return block.name.partition(".")[0] if in_loop else block.name
 
 
 def draws_done(scope: Scope) -> int:
-    """How many runs have drawn random numbers in `scope`. Where it counts them at a GPU, the host waits for that.
+    """Return how many runs have drawn random numbers in `scope`. If the counter is on a GPU, this waits for the device.
 
-    Programs of before this was counted drew by their steps; what is saved of them goes on so.
+    Older programs without the counter used the step count instead, and still do.
     """
     found = scope.find_var(DRAWS) or scope.find_var(COUNTER)
-    return int(found.held) if found is not None and found.is_set else 0  # type: ignore[call-overload]  # read, and not lent
+    return int(found.held) if found is not None and found.is_set else 0  # type: ignore[call-overload]  # read without ending ownership
 
 
 class _BlockRunner(Protocol):
@@ -90,7 +91,7 @@ class _BlockRunner(Protocol):
 
 
 class KernelContext:
-    """The run, as the kernel of one op sees it."""
+    """The interface between a run and the kernel of one op."""
 
     def __init__(
         self,
@@ -108,33 +109,35 @@ class KernelContext:
         self._context = context
         self._run = run
         self._trips = trips
-        self._count_draws = count_draws or partial(draws_done, context.scope)  # a block may call something else as the count is called
+        self._count_draws = count_draws or partial(draws_done, context.scope)  # the block that draws may be another one when this is called
         self._loop: Scope | None = None
         self._trip_count = 0
         self._to_stack = 0
 
     def device(self, place: int) -> torch.device:
-        """The device of the place with this number. Raises ArgumentError where there is none."""
+        """Return the device of place `place`. Raises ArgumentError if there is none."""
         return device_of(place_with(place, self._context.places))
 
     def uniform(self, shape: tuple[int, ...], random_id: int, *, start: int = 0) -> torch.Tensor:
-        """Numbers in [0, 1), float64 of `shape`, that follow from the program's seed, the op, the draws before this one and the trip.
+        """Return random numbers in [0, 1), float64 of `shape`, determined by the program's seed, the op, the draw count and the loop
+        iteration.
 
-        They are those of the op from its element `start` on.
+        `start` skips that many elements of the sequence.
         """
         key = random.key_of(self.op.block.program.seed, "op", random_id, self._count_draws(), *map(forward_name, self._trips))
         return random.uniform(tuple(shape), key, start=start, device=device_of(self._context.place))
 
     def run_block(self, block: Block, values: list[torch.Tensor], *, trip: int | None = None) -> list[torch.Tensor]:
-        """Run a block of this op on `values`, its inputs, in a scope of its own; return its outputs.
+        """Run a block of this op with `values` as inputs, in a scope of its own; return its outputs.
 
-        A `trip` of a loop has a scope inside that of the loop: `rnn_0/3`. A block that runs once has one, called as the
-        block is: `if_else_0.true`.
+        Iteration `trip` of a loop gets a scope inside that of the loop: `rnn_0/3`. A block that runs once gets a scope with the block's
+        name:
+        `if_else_0.true`.
         """
         self._trip_count += 1
         if self._context.budget is not None:
             self._context.budget.trip(self.op, self._trip_count)
-        assert self._run is not None, "a plan runs blocks itself"
+        assert self._run is not None, "plans run blocks themselves"
         scope, trips = self._enter(block, trip)
         for var, value in zip(block.inputs, values, strict=True):
             scope.var(var.name).value = value
@@ -142,7 +145,9 @@ class KernelContext:
         return [scope[var.name] for var in block.outputs]  # type: ignore[misc]
 
     def will_stack(self, values: Sequence[Stack]) -> None:
-        """Count what a loop of unknown length will lay together when it ends, one trip more. Raises LimitError where that is too much."""
+        """Count the values that a loop of unknown length will stack when it ends, one more iteration. Raises LimitError if there are too
+        many.
+        """
         if self._context.budget is not None:
             self._to_stack += bytes_of(values)
             self._context.budget.require_bytes(self._to_stack, self.op)
@@ -155,28 +160,27 @@ class KernelContext:
         return self._loop.new_scope(str(trip)), (str(trip), self._loop.name, *self._trips)
 
     def _renew(self, name: str) -> Scope:
-        """A new child in place of the one that an earlier run of this op in the same scope left."""
+        """Return a new child scope, dropping the one from an earlier run of this op."""
         for child in self._scope.children:
             if child.name == name:
                 child.drop()
         return self._scope.new_scope(name)
 
     def leave(self, vars: Sequence[Var], values: Sequence[object]) -> None:
-        """Leave what a loop carries, under the names that its trips have for it, in the scope around its trips; of no trips, none."""
+        """Store the carried values of a loop in the loop's scope, under the names used by the iterations. No-op if there were no
+        iterations.
+        """
         if self._loop is not None:
             for var, value in zip(vars, values, strict=True):
                 self._loop.var(var.name).value = value
 
     def zeros(self, var: Var, *, leading: tuple[int, ...] = ()) -> torch.Tensor:
-        """Zeros of the declared type of `var`, after `leading` sizes. Names of sizes that no value tells count as 0."""
+        """Return zeros with the declared type of `var`, with `leading` sizes prepended. Unknown symbols count as 0."""
         shape = [self._size(size) for size in var.shape or ()]
         return torch.zeros((*leading, *shape), dtype=to_torch(var.dtype), device=device_of(self._context.place))
 
     def _size(self, size: Size) -> int:
-        """The number that a size stands for in this run.
-
-        It is found from the values that the op reads or, failing these, from those that it might read.
-        """
+        """Return the value of a size in this run, from the op's inputs or else from other visible variables."""
         around = (var for block in self.op.block.enclosing() for var in block.vars.values())
         sizes: dict[str, int] = {}
         number = evaluate(size, sizes)

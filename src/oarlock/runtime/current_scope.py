@@ -1,4 +1,4 @@
-"""The scope that a front end works in. Nothing below the front end reads it; runs are given a scope."""
+"""The current scope of the front end. Lower layers do not read it: runs get an explicit scope."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,18 +13,18 @@ _current: ContextVar[Scope] = ContextVar("oarlock_scope", default=_global)
 
 
 def current_scope() -> Scope:
-    """The scope of the innermost `scope_guard` of this thread or task; the global one outside any."""
+    """Return the scope of the innermost `scope_guard` of this thread or task, or the global scope outside any."""
     return _current.get()
 
 
 def global_scope() -> Scope:
-    """The scope that is current where nobody said otherwise. It is one root among others."""
+    """Return the default scope of the front end, an ordinary root scope."""
     return _global
 
 
 @contextmanager
 def scope_guard(scope: Scope) -> Iterator[Scope]:
-    """Make `scope` current inside the `with` block; what was current before is again afterwards, exceptions included."""
+    """Make `scope` current inside the `with` block, and restore the previous one afterwards, also after an exception."""
     token = _current.set(scope)
     try:
         yield scope

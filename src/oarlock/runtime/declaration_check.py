@@ -1,4 +1,4 @@
-"""Checks of the values in a scope against their declarations: kernels read and write as far as types say, and not all of them look."""
+"""Checks of values in a scope against declarations. Kernels rely on declared types and may not check them."""
 
 import torch
 
@@ -11,10 +11,11 @@ __all__ = ["require_declared"]
 
 
 def require_declared(var: Var, value: object, *, at_meta: bool = False) -> torch.Tensor:
-    """`value`, which a scope holds for the persistable `var`, all of whose sizes are numbers.
+    """Return `value` if it matches the declaration of the persistable `var`, all of whose sizes are known.
 
-    Raises ShapeError where it has another shape, or is no tensor, and DTypeError where it has another dtype, is not dense, or has no
-    elements, which only a run `at_meta` can do without.
+    Raises ShapeError for a wrong shape or a value that is not a tensor. Raises DTypeError for a wrong dtype, or a tensor that is not dense
+    or
+    has no elements (allowed `at_meta`).
     """
     dtype, dense = to_torch(var.dtype), isinstance(value, torch.Tensor) and is_dense(value, at_meta)
     if isinstance(value, torch.Tensor) and dense and value.shape == var.shape and value.dtype is dtype:
@@ -23,11 +24,10 @@ def require_declared(var: Var, value: object, *, at_meta: bool = False) -> torch
     form = None if dense else find_dense_form(value)
     turned = dense and isinstance(value, torch.Tensor) and value.ndim > 1 and value.shape[::-1] == var.shape
     raise error(
-        f'"{var.name}" holds {describe_value(value)} in the scope, but is {var.type_text} in the program',
+        f'"{var.name}" is {describe_value(value)} in the scope, but {var.type_text} in the program',
         location=var.location,
         given=[var.describe()],
-        hint=f'dense tensors are computed with: scope.set("{var.name}", {form})'
+        hint=f'use a dense tensor: scope.set("{var.name}", {form})'
         if form
-        else f'give "{var.name}" a value whose shape is {var.shape} and whose dtype is {var.dtype}'
-        + (": it is transposed" if turned else ""),
+        else f'set "{var.name}" to a value of shape {var.shape} and dtype {var.dtype}' + (": it is transposed" if turned else ""),
     )

@@ -1,4 +1,4 @@
-"""Executor: run a program on values."""
+"""Executor: runs programs on values."""
 
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -36,38 +36,45 @@ _MAX_PREPARED = 64
 
 
 class Executor:
-    """Runs programs at a place, or at several.
+    """Runs programs at one place, or at several.
 
-    A run verifies the program once, computes what the fetches and the updates need, nothing else, in a scope of
-    its own that is dropped when the run ends, and writes persistable variables last. So a run that raises
-    leaves `scope` as it was. Executors may be shared by threads. With `check`, what every op computes is compared with
-    its declared type: ShapeError or DTypeError, where a kernel does not keep its signature. With `limits`, each run is
-    counted, and one that goes beyond them raises LimitError: for programs that someone else wrote.
+    A run verifies the program once, computes only what the fetches and the updates need, in a temporary scope, and writes persistable
+    variables last. So a run that raises leaves `scope` unchanged. Executors may be shared by threads.
 
-    What is run is a plan: the program after `passes`, as Python that is written once. Without passes it computes what the
-    interpreter would, bit for bit but for operators that round by place; passes may round in another order, as each says. With
-    `interpret`, `check` or `limits`, for values of inner blocks and where scopes are kept, it is the interpreter itself. With `poison`,
-    for those who work on plans, memory is filled with NaN when it is not read any more, and that of loops before it is written too. A
-    number from 0 to 255 fills it with that byte.
+    By default a run executes a plan: the program after `passes`, compiled once to Python source. Without passes, a plan computes the same
+    bits as the interpreter, except for operators whose rounding depends on memory layout; passes may change rounding, as each one
+    documents.
+    The interpreter runs instead with `interpret`, `check` or `limits`, and if values of nested blocks are fetched or scopes are kept.
 
-    With `backend="inductor"`, what of a plan's outermost block does nothing but launch kernels, up to the updates, is compiled by PyTorch's
-    compiler when it first runs, anew for each size of what is fed: that takes seconds each time, and a C++ compiler. It rounds
-    otherwise. docs/decisions/0008 tells where it wins.
+    `check=True` compares the results of every op with their declared types and raises ShapeError or DTypeError if a kernel violates its
+    signature. `limits` bounds the resources of each run, for untrusted programs; exceeding them raises LimitError. `poison=True` fills
+    memory
+    with NaN once the plan considers it dead, and memory of loops before it is written; a number from 0 to 255 fills it with that byte. It
+    is
+    for debugging plans.
 
-    With `backend="cuda_graphs"`, at a GPUPlace, the same is captured as CUDA graphs, one for each size of what is fed, and replayed: the
-    same kernels, launched at once. docs/decisions/0010 says when it is faster.
+    `backend="inductor"`: PyTorch's compiler compiles those parts of the main block that only launch kernels, excluding parameter updates.
+    It
+    compiles on the first run and again for each new input shape, which takes seconds each time and needs a C++ compiler. Results may be
+    rounded differently. docs/decisions/0008 lists where it is faster.
 
-    With `backend="numpy"`, the interpreter runs, and NumPy computes what each op does, at the processor: slowly, and by code that shares
-    nothing with the kernels. ProgramError names operators that it does not compute.
+    `backend="cuda_graphs"`, at a GPUPlace: the same parts are captured as CUDA graphs, one per input shape, and replayed. The kernels are
+    the
+    same, launched together. docs/decisions/0010 lists where it is faster.
 
-    `workers` are those that it exchanges tensors with, where a program asks for that: those that `oarlock.runtime.workers.connect` has
-    connected, unless others are given.
+    `backend="numpy"`: the interpreter computes every op with NumPy on the CPU. It is slow, and shares no code with the kernels.
+    ProgramError
+    lists the operators that it does not support.
 
-    Of several places, the first is that of what is fed, and of parameters that say nothing; the others are those that parameters name by
-    their numbers. An op runs where its parameters are, and what it reads is moved there. Where there is one place, all is there, whatever a
-    program says. docs/guides/places.md shows it.
+    `workers` are the processes to exchange tensors with, if the program does so. Default: those connected by
+    `oarlock.runtime.workers.connect`.
 
-    The backend of an executor stays: who wants another one from some step on goes on with another executor, in the same scope.
+    With several places, the first one holds the feed and all parameters without a place; parameters refer to the others by index. An op
+    runs
+    at the place of its parameters, and its inputs are moved there. With one place, everything is there and declared places are ignored. See
+    docs/guides/places.md.
+
+    The backend of an executor cannot be changed. To switch, create another executor and pass it the same scope.
     """
 
     def __init__(
@@ -142,20 +149,26 @@ class Executor:
     ) -> Values | tuple[Values, Scopes]:
         """Run one step and return the values of `fetch`, in order.
 
-        `feed` maps input names to arrays, tensors or numbers of the declared dtype and shape; an input that is
-        not fed, and has no value of its own, is what `scope` holds under its name. `scope` holds the parameters. A run
-        that is `training` gives them their new values, where the program has updates, and moves what layers keep: running statistics,
-        the draws of dropout. One that is not changes none of these. Unless said otherwise, a program with updates is training.
-        Metrics count every run, training or not, unless `measure` is False.
-        A fetch is a variable, its name, the label of a target, or the path of a variable of an inner block: `main/rnn_0/3/z`
-        in one trip of a loop, `main/rnn_0/z` stacked over its trips, which is also what the variable itself stands for.
-        A fetch of a persistable variable gives its value from before the step. Arrays are copies.
+        `feed` maps input names to arrays, tensors or numbers of the declared dtype and shape. An input that is not fed and has no initial
+        value
+        is read from `scope` under its name. `scope` holds the parameters. With `training`, the run updates them and the state of layers:
+        running
+        statistics, the random state of dropout. Without it, none of these change. The default is to train if the program has updates.
+        Metrics
+        count every run, training or not, unless `measure` is False.
 
-        With `keep_scopes`, every op of the program is run, needed or not, and the scopes of the run are returned too,
-        `(values, scopes)`; they stay until the caller drops them.
+        A fetch is a variable, its name, the label of a target, or the path of a variable in a nested block: `main/rnn_0/3/z` for one
+        iteration
+        of a loop, `main/rnn_0/z` (or the variable itself) for the values of all iterations, stacked. Fetching a persistable variable
+        returns its
+        value before the step. Arrays are copies.
 
-        Raises FeedError, UndefinedVarError or UnsetVarError for what does not fit, KernelError from a kernel, ShapeError
-        for a stack over trips whose sizes differ.
+        With `keep_scopes`, every op of the program runs, needed or not, and the result is `(values, scopes)`. The scopes of the run stay
+        alive
+        until the caller drops them.
+
+        Raises FeedError, UndefinedVarError or UnsetVarError for invalid inputs, KernelError if a kernel fails, ShapeError when stacking
+        iterations of different sizes.
         """
         training = program.is_training if training is None else training
         context = Context(scope, self.place, training, workers=self.workers, places=self.places)
@@ -172,9 +185,10 @@ class Executor:
         training: bool = False,
         return_numpy: bool = True,
     ) -> Values:
-        """Compute `targets` and return their values, in order: what they need is run, no update, nothing else. No metric counts it.
+        """Compute `targets` and return their values, in order. Only the ops that they need run; no updates are made and no metric is
+        counted.
 
-        The arguments, and what is raised, are those of `run`. `scope` is not changed.
+        Takes and raises the same as `run`. `scope` is not changed.
         """
         context = Context(scope, self.place, training, workers=self.workers, places=self.places)
         return self._execute(program, feed, targets, context, return_numpy, update=False, measure=False, keep=False)[0]
@@ -189,9 +203,9 @@ class Executor:
         measure: bool = True,
         return_numpy: bool = True,
     ) -> Step:
-        """A function that runs one step, for a loop of many: it looks variables up and checks them once, so a call costs microseconds.
+        """Return a function that runs one step. It looks up and checks variables only once, so each call costs microseconds.
 
-        It runs the program as it is now, whatever is appended to it later. The arguments, and the errors raised, are those of `run`.
+        The function runs the program as it is now; ops appended later are ignored. Takes and raises the same as `run`.
         """
         _require_list(fetch)
         training = program.is_training if training is None else training
@@ -202,17 +216,17 @@ class Executor:
         return interpreted_step(prepared, context, self.limits, return_numpy=return_numpy)
 
     def plan(self, program: Program, fetch: Sequence[Var | str] = ()) -> Plan:
-        """The plan by which `run` would compute `fetch` and the updates: its `text`, and what each pass `applied`.
+        """Return the plan that `run` would execute for `fetch` and the updates, with its `text` and the rewrites that each pass `applied`.
 
-        Raises ProgramError where the interpreter would run instead.
+        Raises ProgramError if the interpreter would run instead.
         """
         _require_list(fetch)
         found = self._prepare(program, tuple(fetch), update=True, measure=True, whole=False).plan
         if found is None:
             raise ProgramError(
-                "this is not run by a plan, but by the interpreter, op by op",
+                "there is no plan: the interpreter would run these fetches op by op",
                 location=here(),
-                contract="an executor without limits and checks plans what is fetched from the main block, blocks nested up to nine deep",
+                contract="plans need an executor without limits and checks, fetches from the main block, and at most nine nested blocks",
             )
         return found
 
@@ -274,48 +288,46 @@ class Executor:
 
 
 def require_backend(backend: object) -> Backend | None:
-    """`backend` as an executor takes it. Raises ArgumentError."""
+    """Validate a `backend` argument. Raises ArgumentError."""
     if backend not in (None, *get_args(Backend)):
-        raise ArgumentError(f'backend is "inductor", "cuda_graphs", "numpy" or None, not {backend!r:.60}', location=here())
+        raise ArgumentError(f'backend must be "inductor", "cuda_graphs", "numpy" or None, not {backend!r:.60}', location=here())
     return backend  # type: ignore[return-value]
 
 
 def require_poison(poison: object) -> bool | int:
-    """`poison` as an executor takes it. Raises ArgumentError."""
+    """Validate a `poison` argument. Raises ArgumentError."""
     if not isinstance(poison, int) or not 0 <= poison <= 255:
-        raise ArgumentError(f"poison is True, False or a byte from 0 to 255, not {poison!r:.60}", location=here())
+        raise ArgumentError(f"poison must be True, False or a byte from 0 to 255, not {poison!r:.60}", location=here())
     return poison
 
 
 def _require_plans(places: Sequence[Place], backend: Backend, interpreted: Mapping[str, bool]) -> None:
-    """Raise ArgumentError where a backend would have nothing to compile, or to capture."""
+    """Check that a compiling backend has a plan to compile at a supported place. Raises ArgumentError."""
     place = places[0]
     if len(places) > 1:
         raise ArgumentError(
-            f'backend="{backend}" is for one place, not for {len(places)}',
+            f'backend="{backend}" supports one place, not {len(places)}',
             location=here(),
             given=[repr(each) for each in places],
-            hint="leave out backend, or give one place",
+            hint="omit backend, or pass one place",
         )
     if backend == "inductor" and not place.is_cpu:
         raise ArgumentError(
-            f'backend="inductor" compiles what runs at ol.CPUPlace(), not at {place}',
+            f'backend="inductor" needs ol.CPUPlace(), not {place}',
             location=here(),
-            hint='backend="cuda_graphs", or leave out backend',
+            hint='use backend="cuda_graphs", or omit backend',
         )
     if backend == "cuda_graphs" and place.is_cpu:
         raise ArgumentError(
-            f'backend="cuda_graphs" captures what runs at a GPU, not at {place}',
+            f'backend="cuda_graphs" needs a GPU, not {place}',
             location=here(),
-            hint="give it the place ol.GPUPlace(0), or leave out backend",
+            hint="pass the place ol.GPUPlace(0), or omit backend",
         )
     for option in (option for option, given in interpreted.items() if given):
-        raise ArgumentError(
-            f"with {option} the interpreter runs, which no backend compiles", location=here(), hint=f"leave out {option} or backend"
-        )
+        raise ArgumentError(f"backends need a plan, but {option} uses the interpreter", location=here(), hint=f"omit {option} or backend")
 
 
 def _require_list(fetch: object) -> None:
     if isinstance(fetch, Var | str) or not isinstance(fetch, Iterable):
         given = "" if isinstance(fetch, Var | str) else f", not {describe_value(fetch)}"
-        raise ArgumentError(f"fetch is a list of variables or of their names{given}", location=here(), hint="fetch=[cost]")
+        raise ArgumentError(f"fetch must be a list of variables or names{given}", location=here(), hint="fetch=[cost]")

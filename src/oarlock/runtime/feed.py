@@ -1,4 +1,4 @@
-"""Checks of the feed against the declarations of a program, before anything runs."""
+"""Checks of the feed against the declared inputs of a program, before a run."""
 
 from collections.abc import Mapping
 
@@ -22,10 +22,10 @@ __all__ = ["check_feed"]
 def check_feed(
     program: Program, feed: Mapping[str, object], needed: set[Var], place: Place, scope: Scope | None = None
 ) -> dict[str, torch.Tensor]:
-    """The tensors to start a run with, by name. Raises FeedError; one message says all that is wrong with one input.
+    """Return the input tensors of a run, by name. Raises FeedError, with all problems of one input in one message.
 
-    Inputs that nothing needs may be left out, or fed in vain. An input with a value of its own may be left out, and so may one that has a
-    value in `scope`: it is taken from there, where it is at its place, and checked as what is fed.
+    Inputs that nothing needs may be omitted or fed without effect. An input with an initial value, or with a value in `scope`, may be
+    omitted; that value is then checked like a fed one.
     """
     inputs = {var.name: var for var in program.main.inputs}
     for name in feed:
@@ -60,7 +60,7 @@ def check_feed(
 
 
 def _in_scope(scope: Scope | None, var: Var) -> object:
-    """The value in `scope` or a parent under the name of `var`, Python's numbers as its dtype; None where there is no value yet."""
+    """Return the value of `var` in `scope` or a parent, with Python numbers converted to its dtype; None if there is none."""
     found = None if scope is None else scope.find_var(var.name)
     if found is None or not found.is_set:
         return None
@@ -78,7 +78,7 @@ def _check_one(program: Program, var: Var, value: object, sizes: dict[str, tuple
             f'"{var.name}" must be {var.type_text}, not {describe_value(tensor)}',
             location=var.location,
             contract=_contract(program),
-            hint=f'dense tensors are computed with: feed={{"{var.name}": {find_dense_form(tensor)}}}',
+            hint=f'use a dense tensor: feed={{"{var.name}": {find_dense_form(tensor)}}}',
         )
     actual = f'"{var.name}" {verb} {from_torch(tensor.dtype)}{list(tensor.shape)}'
     if tensor.dtype != to_torch(var.dtype):
@@ -103,37 +103,37 @@ def _check_one(program: Program, var: Var, value: object, sizes: dict[str, tuple
     if var.row_splits_of is not None and agrees and not wrong:
         wrong = _bad_splits(var, tensor) or _disagreement(var, var.row_splits_of, int(tensor[-1]), sizes)
     if not agrees:
-        wrong = f'"{var.name}" must have the shape {var.type_text.removeprefix(str(var.dtype))}, not {list(tensor.shape)}'
+        wrong = f'"{var.name}" must have shape {var.type_text.removeprefix(str(var.dtype))}, not {list(tensor.shape)}'
     if wrong:
         raise FeedError(wrong, location=var.location, contract=_contract(program), given=[actual])
     return tensor.to(device_of(place))
 
 
 def _disagreement(var: Var, symbol: str, number: int, sizes: dict[str, tuple[int, str]]) -> str | None:
-    """The fault where another input gave `symbol` another size; otherwise None, and `symbol` has this size from now on."""
+    """Record the size of `symbol`; return an error text if another input gave it a different size."""
     known, other = sizes.setdefault(symbol, (number, var.name))
-    return None if known == number else f'"{var.name}" has {symbol} = {number}, yet "{other}" has {symbol} = {known}'
+    return None if known == number else f'"{var.name}" has {symbol} = {number}, but "{other}" has {symbol} = {known}'
 
 
 def _bad_splits(var: Var, splits: torch.Tensor) -> str | None:
-    """The fault of row splits by themselves, None where there is none."""
+    """Return an error text if the row splits are invalid, else None."""
     if not len(splits) or splits[0] != 0:
-        return f'"{var.name}" must begin with 0, not with {int(splits[0]) if len(splits) else "nothing"}'
-    falls = (splits[1:] < splits[:-1]).nonzero()  # a difference might wrap around
-    return f'"{var.name}" must never fall, yet {int(splits[falls[0]])} is followed by {int(splits[falls[0] + 1])}' if len(falls) else None
+        return f'"{var.name}" must start with 0, not {int(splits[0]) if len(splits) else "nothing"}'
+    falls = (splits[1:] < splits[:-1]).nonzero()  # compared, not subtracted: a difference could overflow
+    return f'"{var.name}" must not decrease, but {int(splits[falls[0]])} is followed by {int(splits[falls[0] + 1])}' if len(falls) else None
 
 
 def _check_products(
     program: Program, inputs: Mapping[str, Var], tensors: Mapping[str, torch.Tensor], sizes: Mapping[str, tuple[int, str]]
 ) -> None:
-    """Sizes of several names, now that the names are known."""
+    """Check sizes that combine several symbols, now that all symbols are known."""
     known = {symbol: number for symbol, (number, _) in sizes.items()}
     for name, tensor in tensors.items():
         for size, number in zip(inputs[name].shape or (), tensor.shape, strict=True):
             expected = None if size in known else evaluate(size, known)
             if expected is not None and expected != number:
                 raise FeedError(
-                    f'"{name}" has {size} = {number}, where it follows from the other inputs that {size} = {expected}',
+                    f'"{name}" has {size} = {number}, but the other inputs imply {size} = {expected}',
                     location=inputs[name].location,
                     contract=_contract(program),
                     given=[f'"{name}" is {from_torch(tensor.dtype)}{list(tensor.shape)}'],
@@ -141,9 +141,9 @@ def _check_products(
 
 
 def _cut_hint(program: Program, var: Var) -> str | None:
-    """A hint that says what to feed instead of row splits."""
+    """Return a hint to feed a Ragged instead of row splits."""
     rows = next((other.name for other, levels in program.ragged_inputs().items() if is_among(var, levels)), None)
-    return f'it tells where the rows of "{rows}" end: feed={{"{rows}": ol.Ragged.from_lists(rows)}}' if rows else None
+    return f'it contains the row splits of "{rows}": feed={{"{rows}": ol.Ragged.from_lists(rows)}}' if rows else None
 
 
 def _contract(program: Program) -> str:

@@ -1,6 +1,6 @@
-"""First values that are more than one number drawn for each element: orthogonal, identical, sparse; and normal ones within bounds.
+"""Initial values that are not drawn element by element: orthogonal, identity and sparse matrices; and truncated normal numbers.
 
-All are float64 and follow from the key alone.
+All are float64 and determined by the key.
 """
 
 import math
@@ -16,16 +16,16 @@ __all__ = ["MATRICES", "truncated_normal"]
 def truncated_normal(
     shape: tuple[int, ...], key: int, *, mean: float, deviation: float, low: float, high: float, start: int = 0
 ) -> torch.Tensor:
-    """Normal numbers of those from `low` to `high`: the inverse of the cumulative distribution at uniform ones."""
+    """Return normal numbers truncated to [low, high], by applying the inverse cumulative distribution to uniform numbers."""
     below, above = (math.erf((bound - mean) / deviation / math.sqrt(2.0)) for bound in (low, high))
     places = random.uniform(shape, key, start=start) * (above - below) + below
     return (torch.erfinv(places) * (deviation * math.sqrt(2.0)) + mean).clamp_(low, high)
 
 
 def _orthogonal(shape: tuple[int, ...], key: int, *, gain: float) -> torch.Tensor:
-    """Rows, or columns where there are fewer of them, of length `gain` at right angles, evenly spread (Saxe et al., 2014).
+    """Return orthogonal rows of length `gain`, or columns if there are fewer of them, uniformly distributed (Saxe et al., 2014).
 
-    The first axis has the rows, all others the columns. A QR decomposition of normal numbers, whose signs make it unique.
+    Rows are the first axis, columns all others. It uses the QR decomposition of normal numbers, with signs chosen to make it unique.
     """
     rows, columns = shape[0], math.prod(shape[1:])
     drawn = random.normal((max(rows, columns), min(rows, columns)), key)
@@ -35,7 +35,7 @@ def _orthogonal(shape: tuple[int, ...], key: int, *, gain: float) -> torch.Tenso
 
 
 def _identity(shape: tuple[int, ...], key: int, *, gain: float, groups: int) -> torch.Tensor:
-    """`gain` where the row is the column, of each of `groups` of rows; of filters, in the middle of their windows."""
+    """Return `gain` on the diagonal, separately for each of `groups` groups of rows; for convolution filters, at the window's center."""
     value = torch.zeros(shape, dtype=torch.float64)
     rows = shape[0] // groups
     if math.prod(shape):
@@ -46,7 +46,7 @@ def _identity(shape: tuple[int, ...], key: int, *, gain: float, groups: int) -> 
 
 
 def _sparse(shape: tuple[int, ...], key: int, *, sparsity: float, deviation: float) -> torch.Tensor:
-    """Normal numbers, of which a share of each column, rounded up, is 0 (Martens, 2010)."""
+    """Return normal numbers with the share `sparsity` of each column, rounded up, set to 0 (Martens, 2010)."""
     rows, columns = shape
     value = random.normal(shape, key) * deviation
     order = random.uniform((columns, rows), random.key_of(key, "zeros")).argsort(dim=1, stable=True)
@@ -55,4 +55,4 @@ def _sparse(shape: tuple[int, ...], key: int, *, sparsity: float, deviation: flo
 
 
 MATRICES: Mapping[str, Callable[..., torch.Tensor]] = {"orthogonal": _orthogonal, "identity": _identity, "sparse": _sparse}
-"""The initializers that fill a variable as a whole, by name: each takes its shape, a key, and its attributes."""
+"""The initializers that need the whole matrix, by name. Each takes a shape, a key and its attributes."""

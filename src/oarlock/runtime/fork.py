@@ -1,8 +1,7 @@
-"""A child of `fork()`: its parent's other threads are not in it. Who waits for one of them waits for ever.
+"""Support for `fork()`: a child process lacks its parent's other threads.
 
-PyTorch's threads, among which it divides a kernel, are missed by who gives them work: a child computes with one. A thread that was in the
-middle of a run, and held a lock, never gives it back: so a fork waits for such runs, and the child finds all locks free and every scope
-as it is between two runs.
+A child computes with one thread, because PyTorch's thread pool is missing. A thread that held a lock during a run would never release it,
+so a fork waits for such runs, and the child finds all locks free and every scope in its state between two runs.
 """
 
 import os
@@ -14,33 +13,33 @@ import torch
 
 __all__ = ["has_lost_threads", "note_threads", "released_by_forks"]
 
-_PATIENCE = 30  # seconds that a fork waits for one run, which may itself wait for the thread that forks
+_PATIENCE = 30  # seconds to wait for one run, which may itself wait for the forking thread
 
 _lost = False
-_adding = threading.RLock()  # held while a lock joins the following
+_adding = threading.RLock()  # held while a lock is added to _locks
 _locks: "WeakSet[threading.RLock]" = WeakSet()
-_held = threading.local()  # `locks`, while this thread forks
+_held = threading.local()  # has `locks` while this thread forks
 
 
 @cache
 def note_threads() -> None:
-    """From now on this process may have such threads: a child that it forks computes with one, the thread that forked.
+    """Register the fork handlers, because this process may start threads from now on. Its children will compute with one thread.
 
-    Called before anything is computed, not when the package is imported: who forks before that has threads of their own.
+    It is called before the first computation, not on import: a child forked earlier can start its own threads.
     """
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=_wait_for_runs, after_in_parent=_release, after_in_child=_go_on_alone)
 
 
 def released_by_forks(lock: threading.RLock) -> threading.RLock:
-    """A lock that a thread may hold for a run, and that a child of `fork()` finds free."""
+    """Register a lock that a thread may hold for a run, so that children of `fork()` find it free. Returns the lock."""
     with _adding:
         _locks.add(lock)
     return lock
 
 
 def has_lost_threads() -> bool:
-    """Whether this process is such a child."""
+    """Return whether this process was forked after its parent had started threads."""
     return _lost
 
 
@@ -49,8 +48,8 @@ def _wait_for_runs() -> None:
     seen: set[int] = set()
     _adding.acquire()
     while new := [lock for lock in _locks if id(lock) not in seen]:
-        _adding.release()  # a run that we wait for may begin another scope
-        for lock in sorted(new, key=id):  # two threads that fork take them in one order
+        _adding.release()  # the awaited run may create scopes
+        for lock in sorted(new, key=id):  # a fixed order, in case two threads fork
             seen.add(id(lock))
             if lock.acquire(timeout=_PATIENCE):
                 held.append(lock)

@@ -1,4 +1,4 @@
-"""Give the persistable variables of a program their first values."""
+"""Initialization of a program's persistable variables."""
 
 import math
 from collections.abc import Callable, Collection
@@ -22,7 +22,7 @@ from oarlock.tensor.dtype import from_bytes, to_torch
 
 __all__ = ["init", "initial_value"]
 
-_AT_ONCE = 2**14  # elements that are drawn together: what that takes, in float64 and int64, stays in the cache
+_AT_ONCE = 2**14  # elements drawn together: small enough for the float64 and int64 intermediates to stay in the cache
 
 
 def init(
@@ -34,16 +34,15 @@ def init(
     only: Collection[Var] | None = None,
     workers: Workers | None = None,
 ) -> Scope:
-    """Fill what `scope` lacks of the program's parameters and state, or of those of them that are in `only`; return `scope`.
+    """Initialize the program's parameters and state that have no value in `scope`, or those of them in `only`. Returns `scope`.
 
-    Each value follows from the program's seed and the variable's name, so the order plays no part. What has
-    a value keeps it unless `overwrite`. Of what a program divides between workers, `init` gives the share of this one of `workers`, those
-    that the process has joined unless others are given: it is drawn whole first, so that all shares are what one process would have.
+    Each value depends only on the program's seed and the variable's name, not on the order. Existing values are kept unless `overwrite`.
+    Variables divided between workers get the shard of this worker: the complete value is drawn first, so the shards match a single-process
+    run. `workers` defaults to those that the process has joined.
 
-    Raises ShapeError or DTypeError, before anything is filled, where a value that is there
-    does not have its variable's shape and dtype; LimitError, too, for more bytes than `limits` allow; ScopeError where `scope`
-    holds the state of another program's optimizer; that of a scope around it stays there, and this program gets its own. ProgramError for a
-    program that is divided between another number of workers.
+    Before anything is set, it raises ShapeError or DTypeError if an existing value does not match its declaration, LimitError if the values
+    would exceed `limits`, ScopeError if `scope` holds the optimizer state of another program (such state in a parent scope is ignored, and
+    this program gets its own), and ProgramError if the program is divided between a different number of workers.
     """
     note_threads()
     named = None if only is None else set(only)
@@ -56,16 +55,16 @@ def init(
     for var in chosen:
         found = scope.find_var(var.name)
         if found is not None and var in states and found is not scope.find_local_var(var.name) and found.owner != program.lineage:
-            found = None  # a scope around it trains another program
+            found = None  # a parent scope trains another program
         if found is None or not found.is_set or overwrite:
             missing.append(var)
             continue
-        require_declared(var, found.settle(var.dtype), at_meta=True)  # where it is to be run, nobody knows
+        require_declared(var, found.settle(var.dtype), at_meta=True)  # the place of later runs is unknown
     require_divided_between(workers, chosen)
     _require_few_bytes(missing, limits or Limits())
     values = {var: initial_value(var, program.seed, workers.index) for var in missing}
     for var, value in values.items():
-        scope.var(var.name).give(value, own=not isinstance(var.initializer, HeldValue))  # what others hold too is copied where it changes
+        scope.var(var.name).give(value, own=not isinstance(var.initializer, HeldValue))  # a shared value is copied on update
     for var in chosen:
         found = scope.find_var(var.name) if var.trainable else None
         if found is not None:
@@ -75,7 +74,7 @@ def init(
 
 
 def _require_few_bytes(vars: list[Var], limits: Limits) -> None:
-    """Raise LimitError where values would take more bytes than is allowed. Those that somebody holds already take none."""
+    """Check the size of the values to allocate. Raises LimitError. Held values need no allocation."""
     total = 0
     for var in vars:
         if isinstance(var.initializer, HeldValue):
@@ -83,29 +82,29 @@ def _require_few_bytes(vars: list[Var], limits: Limits) -> None:
         total += math.prod(size for size in var.whole_shape or () if isinstance(size, int)) * var.dtype.itemsize
         if total > limits.parameter_bytes:
             raise LimitError(
-                f'"{var.name}": {total:,} parameter bytes, where {limits.parameter_bytes:,} are allowed',
+                f'"{var.name}": {total:,} parameter bytes, but the limit is {limits.parameter_bytes:,}',
                 given=[var.describe()],
                 hint="limits=Limits(parameter_bytes=...)",
             )
 
 
 def require_divided_between(workers: Workers, vars: Collection[Var]) -> None:
-    """Raise ProgramError where a variable is divided between another number of workers than there are."""
+    """Check that sharded variables are divided between the actual number of workers. Raises ProgramError."""
     for var in vars:
         if var.sharding is not None and var.sharding.workers not in (0, workers.count):
             raise ProgramError(
-                f'"{var.name}" is divided between {var.sharding.workers} workers, and there {"are" if workers.count > 1 else "is"} '
+                f'"{var.name}" is divided between {var.sharding.workers} workers, but there {"are" if workers.count > 1 else "is"} '
                 f"{workers.count}",
                 location=here(),
                 given=[var.describe()],
-                hint=f"ol.passes.tensor_parallel(program, workers={workers.count}), applied to the program as it was written",
+                hint=f"apply ol.passes.tensor_parallel(program, workers={workers.count}) to the original program",
             )
 
 
 def initial_value(var: Var, seed: int, worker: int = 0) -> torch.Tensor:
-    """The initial value of `var`, of one that workers divide the share of this `worker`; a held one itself, which nobody may write to.
+    """Return the initial value of `var`, or this `worker`'s shard of it. A held value is returned itself and must not be modified.
 
-    Raises ProgramError where it has no initializer, or an unknown one.
+    Raises ProgramError for a missing or unknown initializer.
     """
     sharding = var.sharding
     if sharding is None or not sharding.workers:
@@ -120,7 +119,7 @@ def initial_value(var: Var, seed: int, worker: int = 0) -> torch.Tensor:
 def _whole_value(var: Var, shape: tuple[int, ...], seed: int) -> torch.Tensor:
     initializer = var.initializer
     if initializer is None:
-        raise ProgramError(f'"{var.name}" has no initializer', given=[var.describe()], hint=f'scope.set("{var.name}", value)')
+        raise ProgramError(f'"{var.name}" has no initializer', given=[var.describe()], hint=f'use scope.set("{var.name}", value)')
     if isinstance(initializer, HeldValue):
         return to_tensor(initializer.attributes["value"])
     dtype = to_torch(var.dtype)
@@ -159,9 +158,9 @@ _DRAWN: dict[str, Callable[..., torch.Tensor]] = {"uniform": _uniform, "normal":
 
 
 def _complex(kind: str, shape: tuple[int, ...], dtype: torch.dtype, keys: tuple[int, int], **attributes: float) -> torch.Tensor:
-    """Complex numbers, both parts drawn alike and divided by the root of 2, so that they are on average as large as real numbers.
+    """Return complex numbers: both parts have the same distribution, divided by sqrt(2) so that magnitudes match real numbers.
 
-    A mean of normal numbers is theirs, real and undivided, as `torch.randn` and `normal_` have it.
+    The mean of normal numbers is added to the real part, undivided, as `torch.randn` and `normal_` do.
     """
     mean = attributes.pop("mean", None)
     if mean is not None:
@@ -171,7 +170,7 @@ def _complex(kind: str, shape: tuple[int, ...], dtype: torch.dtype, keys: tuple[
 
 
 def _drawn(shape: tuple[int, ...], dtype: torch.dtype, draw: Callable[[int, int], torch.Tensor]) -> torch.Tensor:
-    """A tensor filled part by part, so that its float64 form never exists whole. The parts do not show in the bits."""
+    """Return a tensor filled in chunks, so that its complete float64 form is never allocated. The bits do not depend on the chunks."""
     value = torch.empty(shape, dtype=dtype)
     flat = value.reshape(-1)
     for start in range(0, len(flat), _AT_ONCE):
@@ -181,8 +180,8 @@ def _drawn(shape: tuple[int, ...], dtype: torch.dtype, draw: Callable[[int, int]
 
 
 def _array(data: bytes, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    """Elements in row order, little-endian."""
+    """Return a tensor from little-endian data in row-major order."""
     expected = math.prod(shape) * dtype.itemsize
     if len(data) != expected:
-        raise ValueError(f"{len(data)} bytes, where {expected} are needed")
+        raise ValueError(f"the data has {len(data)} bytes, but needs {expected}")
     return from_bytes(data, shape, dtype)

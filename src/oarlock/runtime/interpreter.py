@@ -1,4 +1,4 @@
-"""The meaning of a program: one op at a time, over scopes. Plans may be faster; they may not differ."""
+"""The interpreter, which defines the meaning of a program: one op at a time, over scopes. Plans must compute the same."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,10 +29,10 @@ __all__ = ["Interpreter", "commit", "path_of", "read_var"]
 
 
 class Interpreter:
-    """Runs blocks. Each op reads its inputs from the scope or a parent, and leaves its outputs in the scope.
+    """Runs blocks. Each op reads its inputs from the scope or a parent, and stores its outputs in the scope.
 
-    With `check`, what each op has read and written is compared with what the program declares. `call` is how an operator is computed: by
-    its kernel, unless another backend does.
+    With `check`, inputs and outputs of each op are compared with their declarations. `call` computes an operator: by default its kernel,
+    otherwise another backend.
     """
 
     def __init__(self, catalogue: Catalogue, *, check: bool = False, call: Callable[..., dict[str, list[Any]]] = Operator.call):
@@ -41,7 +41,7 @@ class Interpreter:
         self._call = call
 
     def run_block(self, block: Block, scope: Scope, context: Context, trips: tuple[str, ...] = ("main",)) -> None:
-        """Run every op of `block`, in order. `trips` are the loops and passes that it stands in, innermost first."""
+        """Run every op of `block` in order. `trips` are the enclosing loops and iterations, innermost first."""
         recorder = recording.recorder
         begun = recorder.begun() if recorder is not None and recorder.is_on else None
         self.run_ops(block.ops, scope, context, trips)
@@ -49,14 +49,14 @@ class Interpreter:
             recorder.note(begun, Part("block", block.name.partition(".")[0] if scope.name.isdigit() else block.name), detail=scope.name)
 
     def run_ops(self, ops: Sequence[Op], scope: Scope, context: Context, trips: tuple[str, ...] = ("main",)) -> None:
-        """Run some ops of a block. Raises KernelError or UnsetVarError; commits write last, those that do not count only in training."""
+        """Run ops of a block; commits last, and only when training unless they count metrics. Raises KernelError or UnsetVarError."""
         recorder = recording.recorder
         run_op = self._run_op if recorder is None or not recorder.is_on else partial(self._record_op, recorder)
         for op in ops:
             if not op.is_commit:
                 run_op(op, scope, context, trips)
         tail = [op for op in ops if op.is_commit and (context.training or op.role is Role.MEASURE)]
-        # Every value is read before the first is written: if one is missing, nothing is.
+        # Read all values before the first write: if one is missing, nothing is written.
         commit(
             [(var.name, context.brought(read_var(op.reads[0], op, scope), var.place)) for op in tail for var in op.writes], context.scope
         )
@@ -99,7 +99,7 @@ class Interpreter:
         recorder.note(begun, Part("op", op.type, op, op.location, vars, len(op.writes)), values, end=end)
 
     def _attributes(self, op: Op, operator: Operator, given: Mapping[str, list[Any]], scope: Scope) -> dict[str, object]:
-        """The attributes; of those that are given by a variable, its value: a number, or a shape. Of symbols, what the inputs tell."""
+        """Return the attributes with variables replaced by their values (a number or shape), and symbols by numbers known from the inputs."""
         held: dict[str, object] = dict(op.attributes)
         for name, value in held.items():
             if isinstance(value, Var):
@@ -112,31 +112,31 @@ class Interpreter:
 
 
 def read_var(var: Var, op: Op, scope: Scope) -> torch.Tensor:
-    """The value that `op` reads. Raises UnsetVarError where there is none."""
+    """Return the value of `var` for `op`. Raises UnsetVarError if there is none."""
     found = scope.find_var(var.name)
     if found is None or not found.is_set:
         if var.name == DRAWS:
-            scope.var(DRAWS).give(torch.tensor(draws_done(scope)), own=True)  # random state begins by itself
+            scope.var(DRAWS).give(torch.tensor(draws_done(scope)), own=True)  # random state is created on demand
             return scope[DRAWS]  # type: ignore[return-value]
         raise UnsetVarError(
             f'{op.type} reads "{var.name}", which has no value',
             location=op.location,
             given=[var.describe()],
-            hint="ol.init(program, scope) fills parameters; inputs are fed by name" if var.persistable else None,
+            hint="call ol.init(program, scope) to initialize parameters, and feed inputs by name" if var.persistable else None,
             op=op.type,
         )
     return found.value  # type: ignore[return-value]
 
 
 def commit(values: Iterable[tuple[str, torch.Tensor]], scope: Scope) -> None:
-    """Let persistable variables, by name, hold their next values: where they are found from `scope`, or else there."""
+    """Set persistable variables to their next values: the variable found from `scope`, or a new one in `scope`."""
     for name, value in values:
         found = scope.find_var(name)
         (found if found is not None else scope.var(name)).value = value
 
 
 def path_of(scope: Scope) -> str:
-    """The names of the scopes of the run down to `scope`: `main/rnn_0/3`."""
+    """Return the path of `scope` within its run: `main/rnn_0/3`."""
     stack = []
     level: Scope | None = scope
     while level is not None and level.name:

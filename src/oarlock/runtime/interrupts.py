@@ -1,4 +1,4 @@
-"""Regions that must not be left half done: an interrupt from the keyboard waits until they are over."""
+"""Uninterruptible regions: SIGINT is delayed until they end."""
 
 import _signal  # pyright: ignore[reportMissingImports]  # `signal` without the enumerations around it, which cost ten times the call
 from types import FrameType
@@ -9,23 +9,22 @@ _SIGINT = int(_signal.SIGINT)
 
 
 class Interrupts:
-    """Those from the keyboard, which wait from `begin` to `end`; there may be no `begin`.
+    """Delays SIGINT between `begin` and `end`; calling `end` without `begin` is allowed.
 
-    Only the main thread is interrupted by signals, so only there is anything to hold back. A handler of another
-    signal that raises does cut short what is between.
+    Only the main thread receives signals, so other threads do nothing. A raising handler of another signal still interrupts the region.
     """
 
     _handler = None
     _noted = False
 
     def begin(self) -> None:
-        """Hold SIGINT back from now on."""
+        """Start delaying SIGINT."""
         handler = _signal.getsignal(_SIGINT)
         if handler is None:
             return
         try:
             _signal.signal(_SIGINT, self._note)
-        except ValueError:  # not the main thread
+        except ValueError:  # not in the main thread
             return
         self._handler = handler
 
@@ -33,15 +32,15 @@ class Interrupts:
         self._noted = True
 
     def end(self) -> None:
-        """Deliver what came meanwhile."""
+        """Stop delaying, and deliver a delayed SIGINT."""
         if self._handler is not None:
             _signal.signal(_SIGINT, self._handler)
             if self._noted:
                 _signal.raise_signal(_SIGINT)
 
 
-class uninterrupted(Interrupts):  # noqa: N801 - it reads as a word: `with uninterrupted():`
-    """A region that SIGINT does not cut short; the signal is delivered when the region ends."""
+class uninterrupted(Interrupts):  # noqa: N801 - reads as a word: `with uninterrupted():`
+    """A context in which SIGINT is delayed; it is delivered on exit."""
 
     def __enter__(self) -> None:
         self.begin()

@@ -1,4 +1,4 @@
-"""The error that a user sees for the exception of a kernel: their line, where the run stood, what was given."""
+"""Converts exceptions of kernels to KernelError, with the user's line, the position in the run and the inputs."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ __all__ = ["explain"]
 
 
 def explain(error: Exception, op: Op, values: Mapping[Var, object], path: str) -> KernelError:
-    """The error to raise for `error`, which the kernel of `op` has raised on `values` in the scope at `path`."""
+    """Return the KernelError for `error`, raised by the kernel of `op` on `values` in the scope at `path`."""
     reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     width = max((len(slot) for slot in op.inputs), default=0)
     given = [f'{slot:<{width}} = "{var.name}" {_describe(values[var])}' for slot, vars in op.inputs.items() for var in vars]
@@ -22,13 +22,13 @@ def explain(error: Exception, op: Op, values: Mapping[Var, object], path: str) -
         location=op.location,
         running=where + (f", scope {path}" if path else ""),
         given=given,
-        hint="nothing was changed; feed values that fit and run the step again",
+        hint="no state was changed; fix the inputs and run the step again",
         op=op.type,
     )
 
 
 def _describe(value: object) -> str:
-    """`int64[32], values 3 to 10000`."""
+    """Describe a value: `int64[32], values 3 to 10000`."""
     if not isinstance(value, torch.Tensor):
         return repr(value)
     text = f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"

@@ -1,4 +1,4 @@
-"""The operator that first made what is no finite number, found by a step of the interpreter that writes nothing."""
+"""Finds the operator that first produced a NaN or infinity, by interpreting one step without writing anything."""
 
 import contextlib
 import math
@@ -27,7 +27,7 @@ __all__ = ["Kind", "Origin", "describe_range", "find_origin", "kind_of"]
 
 
 class Kind(Flag):
-    """The numbers of a value that are not finite."""
+    """The kinds of numbers in a value: finite, infinite or NaN."""
 
     FINITE = 0
     INFINITE = 1
@@ -36,10 +36,11 @@ class Kind(Flag):
 
 @dataclass(frozen=True)
 class Origin:
-    """The op that first made a number that is not finite, and on what. `path` is the scope in which it ran, such as `main/rnn_0/3`.
+    """The op that first produced a NaN or infinity. `path` is the scope in which it ran, such as `main/rnn_0/3`.
 
-    `given` describes its inputs, `made` its outputs, a line each; `number` is nan, inf or -inf. `followed_by` is the op that made a NaN of
-    the infinity that this one made.
+    `given` describes its inputs and `made` its outputs, one line each; `number` is nan, inf or -inf. `followed_by` is the op that turned
+    the
+    infinity into a NaN, if any.
     """
 
     op: Op
@@ -51,7 +52,7 @@ class Origin:
 
     @property
     def text(self) -> str:
-        """`log made -inf`, and for which part of a step."""
+        """A description, `log made -inf`, with the part of the step if it is not the forward part."""
         part = {Role.BACKWARD: " in the gradient of this line", Role.UPDATE: " in the update"}.get(self.op.role, "")
         return f"{self.op.type}{part} made {self.number}"
 
@@ -59,25 +60,27 @@ class Origin:
 def find_origin(
     program: Program, feed: Mapping[str, object], scope: Scope, places: Sequence[Place], wanted: Sequence[Var], *, catalogue: Catalogue
 ) -> Origin | None:
-    """The op that first made what is not finite in one of `wanted`, variables of the main block, in a training step on `feed`.
+    """Return the op that first produced a NaN or infinity that reached one of `wanted`, in a training step on `feed`.
 
-    Only what has led there counts: a NaN that a branch drops, or `where`, has not; nor has an infinity that the program itself writes, as
-    masks do. None where no op has: what is not finite was fed or held, or this step computes finite numbers. The step draws what the
-    next step in `scope` would, and writes nothing.
+    `wanted` are variables of the main block. Only values that contributed count: not a NaN that a branch or `where` discards, nor an
+    infinity
+    that the program contains as a constant, such as in masks. Returns None if the value was fed or stored, or if this step computes only
+    finite
+    numbers. The step draws the same random numbers as the next step in `scope`, and writes nothing.
     """
     recorder = _Recorder(catalogue)
     executor = Executor(places, catalogue=catalogue, interpret=True)
     executor.interpreter = recorder
-    with contextlib.suppress(OarlockError):  # an operator that refuses a NaN; what went before is recorded
+    with contextlib.suppress(OarlockError):  # an operator may reject a NaN; everything before is recorded
         executor.run(program, feed, list(wanted), scope=scope, training=True)
     return _Trace(recorder.runs).origin(wanted)
 
 
 @dataclass(frozen=True)
 class _Run:
-    """One run of an op that gave what is not finite.
+    """An execution of an op with NaN or infinite outputs.
 
-    The runs in its blocks are those from number `first`, of the same list, up to its own.
+    The runs of its nested blocks precede it in the list, from index `first` on.
     """
 
     op: Op
@@ -94,12 +97,12 @@ class _Run:
         return reduce(or_, self.writes.values())
 
     def lacks(self, kind: Kind) -> bool:
-        """Whether nothing that it read was so."""
+        """Return whether no input has this kind of number."""
         return not any(read & kind for read in self.reads.values())
 
 
 class _Recorder(Interpreter):
-    """The interpreter, which notes what gave numbers that are not finite, and commits nothing."""
+    """An interpreter that records ops with NaN or infinite outputs, and commits nothing."""
 
     def __init__(self, catalogue: Catalogue):
         super().__init__(catalogue)
@@ -122,7 +125,7 @@ class _Recorder(Interpreter):
 
 
 class _Trace:
-    """The way to a value, read backward off the runs of a step that gave what is not finite."""
+    """Backward search through the recorded runs of a step."""
 
     def __init__(self, runs: list[_Run]):
         self.runs = runs
@@ -138,7 +141,7 @@ class _Trace:
         return None
 
     def _described(self, number: int, kind: Kind) -> Origin:
-        """The run of this `number` as the origin; or the one that made the infinity of which it made a NaN."""
+        """Return run `number` as the origin, or the run that produced the infinity from which it made a NaN."""
         made = _origin(self.runs[number])
         if kind is Kind.NAN and not self.runs[number].lacks(Kind.INFINITE):
             earlier = self._of_reads(number, Kind.INFINITE)
@@ -147,11 +150,11 @@ class _Trace:
         return made
 
     def _writer(self, var: Var, before: int, since: int = 0) -> int | None:
-        """The number of the last run before another that gave `var` what is not finite."""
+        """Return the index of the last run before `before` that wrote a NaN or infinity to `var`."""
         return next((number for number in reversed(range(since, before)) if self.runs[number].writes.get(var)), None)
 
     def _maker(self, number: int, kind: Kind) -> int | None:
-        """The run that first made what came to be in what run `number` gave; None where it was fed or held."""
+        """Return the run that first produced the numbers in the outputs of run `number`; None if they were fed or stored."""
         run = self.runs[number]
         if run.first < number:
             inside = self._maker_inside(run, number, kind)
@@ -160,7 +163,7 @@ class _Trace:
         return number if run.lacks(kind) else self._of_reads(number, kind)
 
     def _of_reads(self, number: int, kind: Kind) -> int | None:
-        """The run that made the first `kind` that run `number` read."""
+        """Return the run that produced the first input of this `kind` of run `number`."""
         for var, read in self.runs[number].reads.items():
             if read & kind:
                 writer = self._writer(var, number)
@@ -168,12 +171,12 @@ class _Trace:
                     return self._maker(writer, kind)
                 if (
                     var.op is None and var.block is not var.block.program.main
-                ):  # what a loop gave the block: of a trip before, or from outside
+                ):  # an input of a loop body: from an earlier iteration, or from outside
                     return self._before_block(number, kind)
         return None
 
     def _before_block(self, number: int, kind: Kind) -> int | None:
-        """The run that made what the block around run `number` was given."""
+        """Return the run that produced the inputs of the block that contains run `number`."""
         around = next((later for later in range(number + 1, len(self.runs)) if self.runs[later].first <= number), None)
         if around is None:
             return None
@@ -181,7 +184,7 @@ class _Trace:
         return earlier if earlier is not None else self._of_reads(around, kind)
 
     def _maker_inside(self, run: _Run, number: int, kind: Kind) -> int | None:
-        """The run in the blocks of `run` that made what they returned; else the first there that made such a thing."""
+        """Return the run in the blocks of `run` that produced their results, else the first run there that produced this `kind`."""
         returned: Collection[Var] = {var for block in run.op.blocks for var in block.outputs}
         for inner in range(run.first, number):
             if any(self.runs[inner].writes.get(var, Kind.FINITE) & kind for var in returned):
@@ -189,7 +192,7 @@ class _Trace:
         return self._first(range(run.first, number), kind)
 
     def _first(self, numbers: range, kind: Kind) -> int | None:
-        """The first run of some that made a `kind` of what is less."""
+        """Return the first of some runs that produced this `kind` from inputs without it."""
         for number in numbers:
             run = self.runs[number]
             if run.first == number and run.wrote & kind and run.lacks(kind):
@@ -202,24 +205,24 @@ def _origin(run: _Run, followed_by: Origin | None = None) -> Origin:
 
 
 def _is_written_so(op: Op) -> bool:
-    """Whether an op writes an infinity because the program says so: one among its attributes."""
+    """Return whether the op has an infinity among its attributes."""
     return any(isinstance(value, float) and not math.isfinite(value) for value in op.attributes.values())
 
 
 def kind_of(held: object) -> Kind:
-    """The kind of what a variable holds. Other things than floating-point tensors, and stacks of them, are finite."""
+    """Return the kind of a value. Anything other than floating-point tensors and stacks of them is finite."""
     if isinstance(held, Ragged):
         held = held.values
     found = Kind.FINITE
     for tensor in leaves(held) if isinstance(held, torch.Tensor | list) else ():
         if isinstance(tensor, torch.Tensor) and tensor.is_floating_point() and not math.isfinite(float(tensor.sum())):
-            found |= Kind.NAN if bool(torch.isnan(tensor).any()) else Kind.FINITE  # a sum may be infinite of finite numbers
+            found |= Kind.NAN if bool(torch.isnan(tensor).any()) else Kind.FINITE  # the sum of finite numbers may overflow
             found |= Kind.INFINITE if bool(torch.isinf(tensor).any()) else Kind.FINITE
     return found
 
 
 def _worst_number(held: object) -> tuple[int, str]:
-    """The rank and the text of the worst number of a value: nan, inf, -inf, or one that is finite."""
+    """Return the rank and name of the worst number of a value: nan, inf, -inf, or finite."""
     tensors = [tensor for tensor in leaves(held) if tensor.is_floating_point()] if isinstance(held, torch.Tensor | list) else []
     for rank, (text, is_so) in enumerate({"nan": torch.isnan, "inf": torch.isposinf, "-inf": torch.isneginf}.items()):
         if any(bool(is_so(tensor).any()) for tensor in tensors):
@@ -228,7 +231,7 @@ def _worst_number(held: object) -> tuple[int, str]:
 
 
 def describe_range(held: object) -> str:
-    """`float32[4, 3], 0 to 2.5`; with what is not finite counted: `..., 2 of 12 are nan`."""
+    """Describe a tensor: `float32[4, 3], 0 to 2.5`, with non-finite numbers counted: `..., 2 nan of 12`."""
     if not isinstance(held, torch.Tensor):
         return type(held).__name__
     text = f"{str(held.dtype).removeprefix('torch.')}{list(held.shape)}"

@@ -1,4 +1,4 @@
-"""The interpreter by another backend: NumPy computes what each op does."""
+"""The NumPy backend: an interpreter that computes ops with NumPy."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,18 +14,16 @@ __all__ = ["interpret_by_numpy", "require_numpy_kernels"]
 
 
 def interpret_by_numpy(catalogue: Catalogue, places: Sequence[Place], *, check: bool) -> Interpreter:
-    """An interpreter whose ops NumPy computes. Raises ArgumentError for a place where it cannot."""
-    from oarlock.backend.numpy.kernel_call import call  # which only those load who ask for it
+    """Return an interpreter that computes ops with NumPy. Raises ArgumentError for a place other than the CPU."""
+    from oarlock.backend.numpy.kernel_call import call  # imported only if used
 
     for place in (place for place in places if not place.is_cpu):
-        raise ArgumentError(
-            f'backend="numpy" computes at ol.CPUPlace(), not at {place}', location=here(), hint="leave out place or backend"
-        )
+        raise ArgumentError(f'backend="numpy" needs ol.CPUPlace(), not {place}', location=here(), hint="omit place or backend")
     return Interpreter(catalogue, check=check, call=call)
 
 
 def require_numpy_kernels(ops: Iterable[Op], catalogue: Catalogue) -> None:
-    """Raise ProgramError for ops that NumPy does not compute."""
+    """Check that NumPy kernels exist for all ops. Raises ProgramError."""
     from oarlock.backend.numpy.kernel_call import has_kernel
 
     ops = list(ops)
@@ -35,11 +33,11 @@ def require_numpy_kernels(ops: Iterable[Op], catalogue: Catalogue) -> None:
         raise ProgramError(
             f"NumPy has no kernel for {of_complex.type} of complex numbers",
             location=of_complex.location,
-            hint='leave out backend="numpy": its kernels are of real numbers',
+            hint='omit backend="numpy", which supports real numbers only',
         )
     if missing:
         raise ProgramError(
             f"NumPy has no kernel for {', '.join(sorted(missing))}",
             location=next(iter(missing.values())).location,
-            hint='leave out backend="numpy", or declare a kernel: @oarlock.backend.numpy.kernels.kernel_of(operator)',
+            hint='omit backend="numpy", or declare a kernel with @oarlock.backend.numpy.kernels.kernel_of(operator)',
         )

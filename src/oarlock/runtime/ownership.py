@@ -1,4 +1,4 @@
-"""Whose the state of an optimizer or a metric is that lies in a scope: learning rates, moments, counts belong to one program."""
+"""Ownership of state in a scope: learning rates, moments and counts belong to one program."""
 
 from collections.abc import Iterable
 from typing import NoReturn
@@ -16,9 +16,9 @@ __all__ = ["belongs_to", "own", "require_not_elsewhere", "require_own", "states_
 
 
 def states_of(program: Program) -> list[Var]:
-    """The persistable variables of `program` that are its alone: what metrics count; what updates read, or write and nothing else reads.
+    """Return the persistable variables that belong to `program` alone: metric counts, and variables used only by updates.
 
-    Parameters, and what forward ops read or keep, may be shared; so may what no op touches, such as a buffer of an imported module.
+    Parameters, variables that forward ops read or keep, and unused ones, such as buffers of imported modules, may be shared.
     """
     read: set[Var] = set()
     by_updates: set[Var] = set()
@@ -34,9 +34,9 @@ def states_of(program: Program) -> list[Var]:
 
 
 def require_own(program: Program, scope: Scope, states: Iterable[Var], *, new: bool = False) -> None:
-    """Raise ScopeError where `scope` holds, under a name of `states`, what belongs to another program.
+    """Check that the variables `states` in `scope` do not belong to another program. Raises ScopeError.
 
-    To a run that is `new`, what nobody is known to own belongs to another one too.
+    A `new` run rejects variables without a known owner too.
     """
 
     def belongs_elsewhere(name: str) -> bool:
@@ -49,13 +49,13 @@ def require_own(program: Program, scope: Scope, states: Iterable[Var], *, new: b
 
 
 def belongs_to(program: Program, variable: Variable, *, new: bool = False) -> bool:
-    """Whether `variable` is state of `program`, or of no program that is known. To a run that is `new`, that is another's too."""
+    """Return whether `variable` belongs to `program`, or has no known owner. A `new` run owns no variable without a known owner."""
     owner = variable.owner
     return owner == program.lineage or (owner is None and not new)
 
 
 def require_not_elsewhere(program: Program, scope: Scope, vars: Iterable[Var]) -> None:
-    """Raise ScopeError where what a run of `program` finds from `scope` of `vars` is state of another program."""
+    """Check that the variables found from `scope` are not state of another program. Raises ScopeError."""
     found = {var.name: scope.find_var(var.name) for var in vars}
     held = [name for name, variable in found.items() if variable is not None and not belongs_to(program, variable)]
     if held:
@@ -66,14 +66,14 @@ def _refuse(held: list[str]) -> NoReturn:
     raise ScopeError(
         f"the scope holds the state of another program: {', '.join(held[:8])}{', ...' if len(held) > 8 else ''}",
         location=here(),
-        contract="what an optimizer or a metric keeps belongs to one program: its learning rate, its steps, its moments, its counts",
-        hint="ol.init(program, scope.new_scope()) keeps the state of this program apart, and trains the same parameters; "
-        "ol.train(result) goes on with a run that is there",
+        contract="the state of optimizers and metrics (learning rate, steps, moments, counts) belongs to one program",
+        hint="use ol.init(program, scope.new_scope()) to train the same parameters with separate state, "
+        "or ol.train(result) to continue an existing run",
     )
 
 
 def own(program: Program, scope: Scope, states: Iterable[Var]) -> None:
-    """Let what `scope` itself holds of `states` belong to `program`."""
+    """Make `program` the owner of the variables `states` that `scope` itself holds."""
     for var in states:
         found = scope.find_local_var(var.name)
         if found is not None:

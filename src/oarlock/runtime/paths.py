@@ -1,9 +1,9 @@
-"""Paths: which value of a run is meant, and how it is read off the scopes of the run.
+"""Paths to values of a run, and reading them from the scopes of the run.
 
 main/cost                   a variable of the main block
-main/rnn_0/3/z              z of the loop's block, in trip 3
-main/rnn_0/z                the stack of z over the trips: trip i at index i, in whichever order they ran
-main/rnn_0/2/rnn_1/z        the stack over the inner loop, in trip 2 of the outer one
+main/rnn_0/3/z              z of the loop's block, in iteration 3
+main/rnn_0/z                z of all iterations, stacked: iteration i at index i, in any order of execution
+main/rnn_0/2/rnn_1/z        z of all iterations of the inner loop, in iteration 2 of the outer one
 main/if_else_0.true/z       z in that branch
 """
 
@@ -31,33 +31,33 @@ _TRIP = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
 
 
 class Path(NamedTuple):
-    """A variable and, for each block from the main one inwards to its own, the trip that is meant; None where it is every trip."""
+    """A variable and, for each block from the outermost to its own, the iteration, or None for all iterations."""
 
     var: Var
     trips: tuple[int | None, ...] = ()
 
     @property
     def blocks(self) -> list[Block]:
-        """The blocks to go through, the main one left out, the variable's own last."""
+        """The nested blocks from the outermost to the variable's own, without the main block."""
         return list(self.var.block.enclosing())[-2::-1]
 
     @property
     def owner(self) -> Op | None:
-        """The op of the main block that runs the blocks; None for a variable of the main block itself."""
+        """The op of the main block that runs the blocks; None for a variable of the main block."""
         return _owner(self.blocks[0]) if self.trips else None
 
     def __str__(self) -> str:
         return f"{_where(self.blocks, self.trips)}/{self.var.name}"
 
     def read(self, frame: Scope, device: torch.device) -> torch.Tensor:
-        """The value, once the main block has run in `frame` and nothing is dropped yet.
+        """Return the value after the main block has run in `frame`, before its scopes are dropped.
 
-        Raises UnsetVarError for a trip or a branch that did not run, ShapeError for trips that do not stack.
+        Raises UnsetVarError for an iteration or branch that did not run, ShapeError if the iterations have different sizes.
         """
         return self._read(frame, (), device)
 
     def _read(self, scope: Scope, at: tuple[int | None, ...], device: torch.device) -> torch.Tensor:
-        """The value in `scope`, which is the one that the trips `at` lead to."""
+        """Return the value below `scope`, which was reached through the iterations `at`."""
         if len(at) == len(self.trips):
             return self._value(scope, at)
         block, trip = self.blocks[len(at)], self.trips[len(at)]
@@ -69,7 +69,7 @@ class Path(NamedTuple):
         trips = {int(child.name): child for child in entered.children} if entered is not None else {}
         if trip is not None:
             if trip not in trips:
-                raise self._unset(f"{_where(self.blocks, at, block)} made {_count(len(trips))}, counted from 0")
+                raise self._unset(f"{_where(self.blocks, at, block)} ran {_count(len(trips))}, numbered from 0")
             return self._read(trips[trip], (*at, trip), device)
         if not trips:
             return self._empty(scope, at, device)
@@ -79,13 +79,13 @@ class Path(NamedTuple):
         return self.require_tensor(scope[self.var.name], at)
 
     def require_tensor(self, value: object, at: tuple[int | None, ...] = ()) -> torch.Tensor:
-        """`value`, which is that of the variable in the trips `at`. Raises ShapeError for an uneven stack."""
+        """Return `value`, that of the variable in the iterations `at`. Raises ShapeError for an uneven stack."""
         if not isinstance(value, torch.Tensor):
             raise ShapeError(
-                f'"{_where(self.blocks, at)}/{self.var.name}" has another size in each trip, so it is no single tensor',
+                f'"{_where(self.blocks, at)}/{self.var.name}" has a different size in each iteration, so it is not a single tensor',
                 location=self.var.location,
                 given=[self.var.describe()],
-                hint="fetch the variable of the inner block that it is the stack of, in one trip",
+                hint="fetch the variable of the inner block in one iteration",
             )
         return value
 
@@ -93,7 +93,7 @@ class Path(NamedTuple):
         return UnsetVarError(f'"{self}" has no value: {reason}', location=self.var.location)
 
     def _stack(self, values: dict[int, torch.Tensor], at: tuple[int | None, ...]) -> torch.Tensor:
-        """The values of the trips of one loop, as one tensor."""
+        """Stack the values of the iterations of one loop."""
         first, like = next(iter(values.items()))
         other = next((number for number, value in values.items() if value.shape != like.shape), None)
         if other is None:
@@ -107,19 +107,19 @@ class Path(NamedTuple):
             reason = f"it is {one} and {another}"
         else:
             one, another = (f"{_count(shape[differing])} in {place}" for shape, place in zip(shapes, places, strict=True))
-            reason = f"{_scope_name(loops[differing])} made {one} and {another}"
-        hint = f'fetch one trip, "{Path(self.var, (*at, first, *self.trips[len(at) + 1 :]))}"'
+            reason = f"{_scope_name(loops[differing])} ran {one} and {another}"
+        hint = f'fetch one iteration, "{Path(self.var, (*at, first, *self.trips[len(at) + 1 :]))}"'
         if "splits" in _owner(self.blocks[len(at)]).inputs:
-            hint += ", or rnn.output it, which puts the rows together"
+            hint += ", or use rnn.output, which joins the rows"
         raise ShapeError(f'"{self}" cannot be stacked: {reason}', location=self.var.location, hint=hint)
 
     def _stacked_loops(self, depth: int) -> list[Block]:
-        """The loops, of the blocks from number `depth` on, every trip of which is meant."""
+        """Return the loops from depth `depth` on of which all iterations are selected."""
         inside = zip(self.blocks[depth:], self.trips[depth:], strict=True)
         return [block for block, trip in inside if trip is None and _is_loop(block)]
 
     def _empty(self, scope: Scope, at: tuple[int | None, ...], device: torch.device) -> torch.Tensor:
-        """The stack of a loop that made no trip: no rows, of the declared type."""
+        """Return the empty stack of a loop without iterations, with the declared type."""
         block = self.blocks[len(at)]
         sizes: list[Size | None] = [0, *(_declared_trips(inner) for inner in self._stacked_loops(len(at) + 1))]
         sizes += [None] if self.var.shape is None else self.var.shape
@@ -127,7 +127,7 @@ class Path(NamedTuple):
         shape = [None if size is None else evaluate(size, known) for size in sizes]
         if None in shape:
             raise ShapeError(
-                f'"{self}": {_where(self.blocks, at, block)} made no trip, and nothing else tells all the sizes of the stack',
+                f'"{self}": {_where(self.blocks, at, block)} ran no iterations, so the sizes of the stack are unknown',
                 location=self.var.location,
                 given=[self.var.describe()],
             )
@@ -135,22 +135,22 @@ class Path(NamedTuple):
 
 
 def _is_loop(block: Block) -> bool:
-    """Whether a block has a scope per trip, inside that of the loop; a branch has one scope."""
+    """Return whether a block is a loop body, which has one scope per iteration. A branch has one scope."""
     return not any(op.type == "conditional_block" and block in op.blocks for op in block.parent.ops)  # type: ignore[union-attr]
 
 
 def _scope_name(block: Block) -> str:
-    """The name of the scope of a branch, or of a whole loop."""
+    """Return the name of the scope of a branch or loop."""
     return block.name.partition(".")[0] if _is_loop(block) else block.name
 
 
 def _owner(block: Block) -> Op:
-    """The op that runs an inner block."""
+    """Return the op that runs a nested block."""
     return next(op for op in block.parent.ops if block in op.blocks)  # type: ignore[union-attr]
 
 
 def _where(blocks: list[Block], at: tuple[int | None, ...], inner: Block | None = None) -> str:
-    """The path of a scope: through the first of `blocks`, one for each of the trips `at`, then that of `inner`."""
+    """Return the path of a scope, through `blocks` with the iterations `at`, then `inner`."""
     parts = ["main"]
     for block, trip in zip(blocks, at, strict=False):
         parts += [_scope_name(block)] if trip is None else [_scope_name(block), str(trip)]
@@ -158,11 +158,11 @@ def _where(blocks: list[Block], at: tuple[int | None, ...], inner: Block | None 
 
 
 def _count(trips: int) -> str:
-    return "1 trip" if trips == 1 else f"{trips} trips"
+    return "1 iteration" if trips == 1 else f"{trips} iterations"
 
 
 def _declared_trips(loop: Block) -> Size | None:
-    """How many trips a loop makes, where that is declared: the steps of its sequences."""
+    """Return the declared number of iterations, that is, steps of the sequences, or None."""
     op = _owner(loop)
     sequences = op.inputs.get("sequences")
     is_plain = "splits" not in op.inputs and not op.attributes.get("segments")
@@ -170,7 +170,7 @@ def _declared_trips(loop: Block) -> Size | None:
 
 
 def _known_sizes(block: Block | None, scope: Scope) -> dict[str, int]:
-    """The number that each symbol stands for, by the values visible from `scope`, in which `block` ran."""
+    """Return the number of each symbol, from the values visible in `scope`, in which `block` ran."""
     sizes: dict[str, int] = {}
     hidden: set[str] = set()
     for around in block.enclosing() if block is not None else ():
@@ -182,19 +182,19 @@ def _known_sizes(block: Block | None, scope: Scope) -> dict[str, int]:
     return sizes
 
 
-# From what a caller gives
+# Parsing of fetches
 
 
 def find_path(program: Program, item: Var | str) -> Path:
-    """The path that a fetch names: a variable, the label of a target, a name of the main block, or a path.
+    """Return the path that a fetch refers to: a variable, the label of a target, a name of the main block, or a path.
 
-    A variable of an inner block stands for its stack. Raises UndefinedVarError with the nearest names that exist,
-    ArgumentError for an item that is neither a variable nor text.
+    A variable of a nested block refers to the stack of all iterations. Raises UndefinedVarError with the nearest existing names, or
+    ArgumentError for an item that is neither a variable nor a str.
     """
     if isinstance(item, Var):
         return _path_of(program, item)
     if not isinstance(item, str):
-        raise ArgumentError(f"a fetch is a variable or its name, not {type(item).__name__} {item!r:.60}", location=here())
+        raise ArgumentError(f"a fetch must be a variable or its name, not {type(item).__name__} {item!r:.60}", location=here())
     found = program.find_target(item)
     if found is not None:
         return Path(found)
@@ -204,17 +204,17 @@ def find_path(program: Program, item: Var | str) -> Path:
         raise _gone(program.main.vars[f"{item}.part"], item)
     if "/" in item or any(item in block.vars for block in program.blocks):
         raise _unknown(program, item)
-    return Path(program.get_target(item))  # which raises
+    return Path(program.get_target(item))  # raises
 
 
 def _path_of(program: Program, var: Var) -> Path:
-    """The path of a variable, through every trip."""
+    """Return the path of a variable, through all iterations."""
     if var.block.program is not program:
         raise UndefinedVarError(
             f'"{var.path}" is not a variable of this program',
             location=here(),
             given=[var.describe()],
-            hint="fetch by name where the program is a copy or was loaded from a file",
+            hint="fetch by name if the program is a copy or was loaded from a file",
         )
     if var.block.vars.get(var.name) is not var:
         raise _gone(var)
@@ -227,21 +227,21 @@ def _path_of(program: Program, var: Var) -> Path:
 
 
 def _gone(var: Var, name: str = "") -> UndefinedVarError:
-    """The error for a variable that a rewrite has taken away, or of which each worker has its part alone: see `parallel/parts.py`."""
+    """Return the error for a variable that a rewrite removed, or of which each worker has only a part: see `parallel/parts.py`."""
     name = name or var.name
     part = var.block.vars.get(f"{name}.part")
     if part is None:
         return UndefinedVarError(f'"{name}" was removed from this program', location=here(), given=[var.describe()])
     return UndefinedVarError(
-        f'"{name}" is a sum over the rows of all workers, and each has only its part of it',
+        f'"{name}" is a sum over the rows of all workers, and each worker has only a part of it',
         location=here(),
         given=[part.describe()],
-        hint=f'make "{name}" a target of the program before data_parallel, or fetch the part of this worker, "{part.name}"',
+        hint=f'make "{name}" a target before data_parallel, or fetch the part of this worker, "{part.name}"',
     )
 
 
 def _parse(program: Program, text: str) -> Path:
-    """Read a path from its front: blocks, each with a trip or without, until what is left is a variable."""
+    """Parse a path from the front: blocks with optional iterations, then a variable."""
     around, trips, rest = program.main, [], text.removeprefix("main/")
     entered: list[Block] = []
     while rest not in around.vars:
@@ -260,15 +260,15 @@ def _parse(program: Program, text: str) -> Path:
 
 
 def _require_scope_of_its_own(block: Block) -> None:
-    """Raise ProgramError where the scopes of two blocks have one name, which a program that was not written with layers may do."""
+    """Check that a block's scope name is unique, which programs built without layers may violate. Raises ProgramError."""
     beside = [inner for op in block.parent.ops for inner in op.blocks]  # type: ignore[union-attr]
     if [_scope_name(inner) for inner in beside].count(_scope_name(block)) > 1:
         names = ", ".join(inner.name for inner in beside if _scope_name(inner) == _scope_name(block))
-        raise ProgramError(f"one path would lead to several blocks: {names}", location=here())
+        raise ProgramError(f"the path is ambiguous, because several blocks have it: {names}", location=here())
 
 
 def _unknown(program: Program, text: str, blocks: Sequence[Block] = (), trips: Sequence[int | None] = ()) -> UndefinedVarError:
-    """The error for a path that leads nowhere beyond `blocks`, entered in `trips`: it names the nearest paths that exist."""
+    """Return the error for a path without a target below `blocks`, entered in `trips`. It lists the nearest existing paths."""
     there, first = [], []
     for block in program.blocks:
         around = list(block.enclosing())[-2::-1]
@@ -284,6 +284,6 @@ def _unknown(program: Program, text: str, blocks: Sequence[Block] = (), trips: S
     return UndefinedVarError(
         f'"{text}" is not a variable of this program',
         location=here(),
-        given=[f"there are: {list_names(text, [*near, *first, *there])}"],
+        given=[f"it has: {list_names(text, [*near, *first, *there])}"],
         hint=f"did you mean {' or '.join(quoted)}?" if quoted else None,
     )

@@ -1,4 +1,4 @@
-"""Where a program runs."""
+"""Places: the devices on which programs run."""
 
 import os
 from abc import ABC, abstractmethod
@@ -19,30 +19,29 @@ _AS_EVER = nullcontext()
 
 
 class Place(ABC):
-    """Where a program runs: a plain value that says which PyTorch device that is.
+    """A device on which programs run, as a plain value.
 
-    A subclass with a `device` is a place too, and so a way to run at a processor of another kind that PyTorch drives; make it a frozen
-    dataclass, so that places compare by their values. Where something is to run there, ArgumentError is raised of a `device` that is none
-    of PyTorch's, and what `require_there` raises.
+    To run on another kind of device that PyTorch supports, define a subclass with a `device`; make it a frozen dataclass, so that places
+    compare by value. Running there raises ArgumentError if `device` is not a PyTorch device, and the errors of `require_there`.
     """
 
     @property
     @abstractmethod
     def device(self) -> torch.device | str:
-        """The device at which its tensors lie: a torch.device, or what it is called."""
+        """The device that stores the tensors: a torch.device or its name."""
 
     @property
     def is_cpu(self) -> bool:
-        """Whether its tensors lie in the memory of the processor."""
+        """Whether tensors are stored in CPU memory."""
         return device_of(self).type == "cpu"
 
-    def require_there(self) -> None:  # noqa: B027  most places are where the program is
-        """Raise ArgumentError where this machine has no such place. Nothing is asked unless a place says otherwise."""
+    def require_there(self) -> None:  # noqa: B027  most places are always available
+        """Raise ArgumentError if this machine has no such place. The default accepts every place."""
 
 
 @dataclass(frozen=True)
 class CPUPlace(Place):
-    """The processor."""
+    """The CPU."""
 
     is_cpu: ClassVar[bool] = True  # type: ignore[assignment]
 
@@ -53,9 +52,9 @@ class CPUPlace(Place):
 
 @dataclass(frozen=True)
 class GPUPlace(Place):
-    """One GPU, by its number. It is a value, and says nothing of this machine: an executor or a context that is to run there asks.
+    """One GPU, by index. It is a plain value: whether the machine has this GPU is checked by the executor or context that uses it.
 
-    Raises ArgumentError for what is no number from 0.
+    Raises ArgumentError for an index that is not an integer from 0.
     """
 
     index: int = 0
@@ -63,24 +62,24 @@ class GPUPlace(Place):
 
     def __post_init__(self) -> None:
         if not isinstance(self.index, int) or isinstance(self.index, bool) or self.index < 0:
-            raise ArgumentError(f"a GPU has a number from 0, not {self.index!r:.60}", location=here())
+            raise ArgumentError(f"a GPU index must be an integer from 0, not {self.index!r:.60}", location=here())
 
     @classmethod
     def of_worker(cls) -> "GPUPlace":
-        """The GPU of this process: of the workers on one machine, each has its own, by LOCAL_RANK, as torchrun sets it; else the first.
+        """Return the GPU of this worker process: the index in LOCAL_RANK, as set by torchrun, or 0.
 
-        Raises ArgumentError where LOCAL_RANK is no number from 0.
+        Raises ArgumentError if LOCAL_RANK is not an integer from 0.
         """
         given = os.environ.get("LOCAL_RANK", "0")
         if not given.isdecimal():
-            raise ArgumentError(f"LOCAL_RANK is the number of a worker on its machine, not {given!r:.60}", location=here())
+            raise ArgumentError(f"LOCAL_RANK must be the index of a worker on its machine, not {given!r:.60}", location=here())
         return cls(int(given))
 
     def require_there(self) -> None:
         count = torch.cuda.device_count()
         if not 0 <= self.index < count:
             raise ArgumentError(
-                f"there is no GPU {self.index}: PyTorch sees {count} on this machine", location=here(), hint="ol.CPUPlace()"
+                f"there is no GPU {self.index}: PyTorch sees {count} on this machine", location=here(), hint="use ol.CPUPlace()"
             )
 
     @property
@@ -89,7 +88,7 @@ class GPUPlace(Place):
 
 
 def device_of(place: Place) -> torch.device:
-    """The device of `place`. Raises ArgumentError where it is none of PyTorch's."""
+    """Return the torch device of `place`. Raises ArgumentError if it has none."""
     device = place.device
     if isinstance(device, torch.device):
         return device
@@ -102,32 +101,32 @@ def device_of(place: Place) -> torch.device:
 
 
 def is_meta(place: Place) -> bool:
-    """Whether tensors at `place` have types and no elements."""
+    """Return whether tensors at `place` have types but no elements."""
     return device_of(place).type == "meta"
 
 
 def _no_device(place: Place, device: object) -> ArgumentError:
     return ArgumentError(
-        f"{type(place).__name__} has no device of PyTorch's, but {device!r:.60}",
+        f"the device of {type(place).__name__} is not a PyTorch device: {device!r:.60}",
         location=here(),
-        contract='the device of a place is a torch.device, or its text: "cpu", "cuda:0"',
+        contract='a device is a torch.device or its name: "cpu", "cuda:0"',
         given=[repr(place)],
     )
 
 
 def made_at(place: Place) -> AbstractContextManager[object]:
-    """Meanwhile kernels make tensors from nothing at `place`. It costs nothing at the processor, and some of each call elsewhere."""
+    """Return a context in which kernels create tensors at `place`. Free for the CPU; elsewhere it costs a little per call."""
     return _AS_EVER if place.is_cpu else device_of(place)
 
 
 def places_in(given: object) -> tuple[Place, ...]:
-    """The places that are `given`: one, or a list; the processor where that is None. Raises ArgumentError, where one is not there too."""
+    """Return the places in an argument: one place, a list of them, or None for the CPU. Raises ArgumentError, also for a missing device."""
     if given is None:
         return (CPUPlace(),)
     wanted = given if isinstance(given, list | tuple) else [given]
     places = tuple(place for place in wanted if isinstance(place, Place))
     if not places or len(places) < len(wanted):
-        raise ArgumentError(f"a place is ol.CPUPlace() or ol.GPUPlace(index), not {given!r}", location=here())
+        raise ArgumentError(f"a place must be ol.CPUPlace() or ol.GPUPlace(index), not {given!r}", location=here())
     for place in places:
         device_of(place)
         place.require_there()
@@ -135,13 +134,13 @@ def places_in(given: object) -> tuple[Place, ...]:
 
 
 def place_with(number: int, places: Sequence[Place]) -> Place:
-    """The place that a program calls by this `number`, of several; where a run has one, that. Raises ArgumentError where there is none."""
+    """Return the place with index `number`; if the run has only one place, that one. Raises ArgumentError if there is none."""
     if len(places) == 1:
         return places[0]
     if number >= len(places):
         raise ArgumentError(
-            f"the program has a place {number}, and this run has {len(places)} places, from 0",
+            f"the program uses place {number}, but this run has only {len(places)} places, numbered from 0",
             given=[f"place {at}: {place!r}" for at, place in enumerate(places)],
-            hint="give one place for all of it, or as many as the program names",
+            hint="pass one place for everything, or as many as the program uses",
         )
     return places[number]

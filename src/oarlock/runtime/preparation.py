@@ -1,4 +1,4 @@
-"""One way of running a program, decided once: what is needed of it, and the plan that computes that."""
+"""Preparation of a run: the ops that are needed, and the plan that computes them."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import TypeGuard
@@ -33,21 +33,19 @@ from oarlock.runtime.value import is_dense, to_numpy
 
 __all__ = ["Prepared", "Values"]
 
-_MOST_FITTING = 1024  # shapes of inputs
-_MAX_DEPTH = 9  # of blocks in a plan; each may take two levels of Python's twenty
+_MOST_FITTING = 1024  # remembered shapes of inputs
+_MAX_DEPTH = 9  # nesting of blocks in a plan; each may use two of Python's twenty levels
 
 Values = list[numpy.ndarray] | list[torch.Tensor]
 _Accepted = tuple[tuple[str, ...], TensorGuard]
 
 
 class Prepared:
-    """A verified program, made ready to run for some fetches: with `update` its updates too, with `measure` what its metrics count, with
-    `whole` every op.
+    """A verified program, prepared for some fetches; with `update` also for updates, with `measure` for metrics, with `whole` for every op.
 
-    Variables that are `frozen` are not updated, nor is the state that an optimizer keeps of them.
-
-    `plan` is run instead of the interpreter, after `passes`. It is None where `passes` is None, where values of inner blocks are
-    fetched, or where blocks nest deeper than Python's do.
+    Variables that are `frozen` are not updated, nor is their optimizer state. `plan` is the plan to run, after `passes`. It is None, so
+    that
+    the interpreter runs, if `passes` is None, if values of nested blocks are fetched, or if blocks are nested too deeply for Python.
     """
 
     def __init__(
@@ -86,14 +84,16 @@ class Prepared:
         plain = not any(path.trips for path in fetched) and max(map(_depth, self.ops), default=0) <= _MAX_DEPTH
         self._fed_sizes = fed_sizes(program, self.read)
         checks = find_size_checks([*self.ops, *self.tail], interpreter.catalogue).values()
-        self._fed_checks = [check for check in checks if check.follows_from(self._fed_sizes)]  # of sizes that the inputs decide
-        self._fitting: set[tuple[Sequence[int], ...]] = set()  # shapes of the inputs that passed these checks
-        # What was fed last, and before that, where types tell all about it: the last batch of an epoch may be smaller than the others.
+        self._fed_checks = [
+            check for check in checks if check.follows_from(self._fed_sizes)
+        ]  # checks of sizes that depend on the inputs only
+        self._fitting: set[tuple[Sequence[int], ...]] = set()  # input shapes that passed these checks
+        # The last two feeds whose types are sufficient to accept them: the last batch of an epoch may be smaller.
         self._accepted: tuple[_Accepted, ...] = ()
         self.plan = self._plan(passes, places, poison=poison, backend=backend) if plain and passes is not None else None
 
     def _value_checks(self, ops: Sequence[Op]) -> dict[Op, SizeCheck]:
-        """The checks of sizes that values decide, for `ops` of a copy of the program, whose inputs have the same sizes."""
+        """Return the size checks of `ops` that depend on values. `ops` belong to a copy of the program with the same input sizes."""
         checks = find_size_checks(ops, self.interpreter.catalogue)
         return {op: check for op, check in checks.items() if not check.follows_from(self._fed_sizes)}
 
@@ -103,22 +103,22 @@ class Prepared:
         return self.update or bool(self.tail)
 
     def require_as_prepared(self, scope: Scope) -> None:
-        """Raise ScopeError where training may change other variables of `scope` now."""
+        """Check that the same variables of `scope` are frozen as during preparation. Raises ScopeError."""
         differs = frozen_in(scope) ^ self.frozen if self.update else None
         if differs:
             raise ScopeError(
-                f"whether training may change {', '.join(sorted(differs))} is not what it was when this step was prepared",
-                hint="prepare it again",
+                f"trainable was changed for {', '.join(sorted(differs))} after this step was prepared",
+                hint="prepare the step again",
             )
 
     def _commits(self, op: Op) -> bool:
-        """Whether a commit is made: where it writes what is not frozen. The state of `w` is called `w@MOMENT1`."""
+        """Return whether a commit is executed: it writes no frozen variable or its state. The state of `w` is named like `w@MOMENT1`."""
         if op.role is Role.MEASURE:
             return self.measure
         return self.update and op.writes[0].name.partition("@")[0] not in self.frozen
 
     def _plan(self, passes: Collection[str], places: Sequence[Place], *, poison: bool | int, backend: str | None) -> Plan:
-        """The plan of a copy of the program, which the passes rewrite."""
+        """Return the plan of a copy of the program, rewritten by the passes."""
         copy, catalogue = self.program.clone(), self.interpreter.catalogue
         blocks = zip(copy.blocks, self.program.blocks, strict=True)
         origin = {copied: op for theirs, ours in blocks for copied, op in zip(theirs.ops, ours.ops, strict=True)}
@@ -151,8 +151,8 @@ class Prepared:
         )
 
     def given(self, feed: Mapping[str, object], context: Context) -> Mapping[str, torch.Tensor]:
-        """The tensors to start a run with, of which everything is at the place of the run. Raises FeedError, and ScopeError."""
-        if context.scope.dropped:  # a plan may read nothing of it
+        """Return the input tensors of a run, at their places. Raises FeedError, and ScopeError."""
+        if context.scope.dropped:  # checked here, because a plan may read nothing from it
             raise ScopeError("this scope was dropped")
         if self.recognizes(feed):
             tensors = feed
@@ -168,9 +168,9 @@ class Prepared:
     def interpret(
         self, feed: Mapping[str, object], context: Context, *, return_numpy: bool, keep: bool = False
     ) -> tuple[Values, Scopes | None]:
-        """The values that are fetched and, where the caller keeps them, the scopes of the run. Writes the updates last.
+        """Run the program by the interpreter; return the fetched values and, with `keep`, the scopes. Updates are written last.
 
-        Raises ShapeError or DTypeError, before anything runs, where a persistable variable holds what it is not declared as.
+        Raises ShapeError or DTypeError, before anything runs, if a persistable variable does not match its declaration.
         """
         recorder = recording.recorder
         begun = None if recorder is None else recorder.begin_step()
@@ -198,7 +198,7 @@ class Prepared:
         return results, scopes
 
     def _require_stored(self, context: Context) -> None:
-        """Hold what the scope holds to its declared types, and to this program. What holds nothing is missed by the op that reads it."""
+        """Check values in the scope against declarations and ownership. Missing values are reported by the op that reads them."""
         at_meta = is_meta(context.place)
         if self.writes:
             require_not_elsewhere(self.program, context.scope, self.stored)
@@ -208,9 +208,9 @@ class Prepared:
                 require_declared(var, found.settle(var.dtype), at_meta=at_meta)
 
     def _bring(self, context: Context) -> None:
-        """Move the persistable variables that are read to their places, where they stay: a value is at one place at a time.
+        """Move the persistable variables that are read to their places, permanently: a value is at one place at a time.
 
-        What is not dense stays where it is, and is refused by name when it is read.
+        Values that are not dense are left alone; reading them raises an error with their name.
         """
         devices = [device_of(place_with(var.place, context.places)) for var in self.stored]
         with lock_of_writing(context.scope):
@@ -221,7 +221,7 @@ class Prepared:
                     found.value = value.to(device)
 
     def _check(self, feed: Mapping[str, object], context: Context) -> dict[str, torch.Tensor]:
-        """The tensors to start with. Raises FeedError, and ShapeError where an op cannot take sizes of theirs."""
+        """Return the input tensors. Raises FeedError, and ShapeError if an op does not support their sizes."""
         tensors = check_feed(self.program, feed, self.read, context.place, context.scope)
         if self._fed_checks:
             self._check_sizes(tensors)
@@ -232,7 +232,7 @@ class Prepared:
         return tensors
 
     def _check_sizes(self, tensors: Mapping[str, torch.Tensor]) -> None:
-        """Raise ShapeError where an op cannot take the sizes of the inputs. Sizes that fit are remembered."""
+        """Check the input sizes against the ops. Raises ShapeError. Valid sizes are remembered."""
         shapes = tuple(tensor.shape for tensor in tensors.values())
         if shapes in self._fitting:
             return
@@ -244,15 +244,15 @@ class Prepared:
         self._fitting.add(shapes)
 
     def recognizes(self, feed: Mapping[str, object]) -> TypeGuard[Mapping[str, torch.Tensor]]:
-        """Whether what is fed are tensors of types that were fed lately, in that order; where not, it takes a closer look."""
+        """Return whether the feed consists of tensors of recently accepted types, in the same order. If not, it needs a complete check."""
         accepted = self._accepted
         if not accepted or tuple(feed) != accepted[0][0]:
             return False
         try:
             for value in feed.values():
-                if value.is_nested:  # type: ignore[attr-defined]  # PyTorch asks for its sizes, and ends the process: it has none
+                if value.is_nested:  # type: ignore[attr-defined]  # type: ignore[attr-defined]  # reading the size of a nested tensor crashes the process
                     return False
-        except AttributeError:  # no tensor
+        except AttributeError:  # not a tensor
             return False
         if accepted[0][1](*feed.values()):
             return True
@@ -262,7 +262,7 @@ class Prepared:
         return True
 
     def _read(self, frame: Scope, context: Context) -> list[torch.Tensor]:
-        """The fetched values, read before the tail writes: a step that raises writes nothing, and values are from before it."""
+        """Return the fetched values, read before commits: a step that raises writes nothing, and fetches are from before the step."""
         values = []
         for path in self.fetched:
             values.append(path.read(frame, device_of(context.place)))

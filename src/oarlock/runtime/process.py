@@ -1,7 +1,7 @@
-"""Settings of a process that make kernels slow: denormal numbers, too many threads, memory that goes back and forth.
+"""Process-wide performance settings: denormal numbers, number of threads, memory allocator.
 
-They are changed on request, by `ol.configure_process()`, `ol.train` and the command line, never by an import: a change reaches all
-that runs in the process. docs/reference/process.md says what each setting is worth.
+They change only on request, through `ol.configure_process()`, `ol.train` and the command line, never on import, because they affect the
+whole process. docs/reference/process.md quantifies each setting.
 """
 
 import ctypes
@@ -24,10 +24,10 @@ __all__ = ["ProcessSettings", "configure_process"]
 _CPUS = Path("/sys/devices/system/cpu")
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
-_KEPT_BYTES = (1 << 30, 1 << 25)  # blocks up to this size come from the heap; a libc that refuses the first allows the second
-_TRIMMED_BYTES = (1 << 31) - 1  # the heap shrinks when as much lies free at its top: the most that may be said
-_GROWN_BYTES = 1 << 28  # the heap grows by this much more than is asked for; what is not used takes no memory
-_ADVISED_BYTES = 1 << 29  # so much of the heap is to lie in large pages
+_KEPT_BYTES = (1 << 30, 1 << 25)  # blocks up to this size come from the heap; the second value is for a libc that rejects the first
+_TRIMMED_BYTES = (1 << 31) - 1  # free memory at the top of the heap that triggers trimming: the maximum allowed
+_GROWN_BYTES = 1 << 28  # extra growth per heap extension; unused pages take no memory
+_ADVISED_BYTES = 1 << 29  # size of the heap region to back with huge pages
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3
 
 _lock = released_by_forks(threading.RLock())
@@ -38,8 +38,9 @@ _threads_are_chosen = False
 class ProcessSettings:
     """The settings of the process after `ol.configure_process()`.
 
-    `flushes_denormals`: in this thread, and in those that it starts from now on. `pool_flushes_denormals`: in the threads among which
-    PyTorch divides a kernel; not so where they ran before. `threads`: the number of those. `keeps_memory`: memory stays when it is freed.
+    `flushes_denormals`: in this thread and in threads that it starts later. `pool_flushes_denormals`: in PyTorch's thread pool; False if
+    the
+    pool was started before. `threads`: the size of that pool. `keeps_memory`: freed memory stays in the process.
     """
 
     flushes_denormals: bool
@@ -49,29 +50,31 @@ class ProcessSettings:
 
 
 def configure_process(*, threads: int | None = None, keep_memory: bool = True) -> ProcessSettings:
-    """Set up this process to run kernels fast; return what holds now. Call it before anything else is computed.
+    """Configure this process to run kernels fast; return the resulting settings. Call it before computing anything.
 
-    It changes the whole process, all other libraries in it too:
+    It changes the whole process, including other libraries:
 
-    - numbers below 1e-38 (2e-308 in float64) become 0: processors compute with them many times more slowly;
-    - a kernel is divided among `threads`. Without a number, among no more than there are cores to run on, where a processor may
-      show each core twice and a container may be allowed fewer; `OMP_NUM_THREADS`, and a number given before, stay;
-    - memory that is freed stays in the process for what comes next, in place of going back to the system, which clears every page that it
-      returns. The process keeps the most that it ever needed. The system is asked to give it in large pages. Not so with
-      `keep_memory=False`, or without glibc.
+    - Numbers below 1e-38 (2e-308 in float64) become 0, because CPUs compute with them many times more slowly.
+    - Kernels are divided among `threads` threads. Default: at most one per available physical core, within the container's CPU limit;
+      `OMP_NUM_THREADS` and an earlier explicit number are kept.
+    - Freed memory stays in the process for reuse instead of being returned to the system, which clears every page. The process keeps its
+      peak
+      memory. The system is asked to use huge pages. Disabled by `keep_memory=False`, or without glibc.
 
-    PyTorch starts the threads of its pool for its first large kernel. They treat numbers as the thread does that starts them, and go on
-    so: where they run already, they keep denormals, and the result says so; all the rest holds. Calling it again does no harm.
-    Raises ArgumentError for a number of threads below 1, or above 1 in a child of `fork()` that has lost them.
+    PyTorch starts its thread pool for the first large kernel, and the pool inherits the denormal setting of the thread that starts it. If
+    the
+    pool is already running, it keeps denormals, and the result says so; everything else takes effect. Repeated calls are harmless.
+
+    Raises ArgumentError for a number of threads below 1, or above 1 in a child of `fork()`, which has lost the pool.
     """
     global _threads_are_chosen
     if threads is not None:
         require_count("configure_process: threads", threads)
     if threads is not None and threads > 1 and has_lost_threads():
         raise ArgumentError(
-            f"configure_process: {threads} threads in a child of fork(), which does not have those that its parent computed with",
+            f"configure_process: cannot use {threads} threads in a child of fork(), which lost the thread pool of its parent",
             location=here(),
-            hint='multiprocessing.get_context("spawn"), or fork before anything is computed',
+            hint='use multiprocessing.get_context("spawn"), or fork before computing anything',
         )
     note_threads()
     with _lock:
@@ -86,7 +89,7 @@ def configure_process(*, threads: int | None = None, keep_memory: bool = True) -
 
 
 def _cores() -> int:
-    """How many kernels can compute at once: cores that this process may run on, no more than a container's share of time."""
+    """Return the number of kernels that can run in parallel: usable physical cores, within the container's CPU limit."""
     usable = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     cores = {_read(_CPUS / f"cpu{number}/topology/thread_siblings_list") or str(number) for number in usable}
     share, _, period = _read(_QUOTA).partition(" ")
@@ -96,7 +99,7 @@ def _cores() -> int:
 
 
 def _read(path: Path) -> str:
-    """The text of a file of the system, stripped; "" where there is no such file."""
+    """Return the stripped text of a system file, or "" if it cannot be read."""
     try:
         return path.read_text(encoding="ascii").strip()
     except OSError:
@@ -104,7 +107,7 @@ def _read(path: Path) -> str:
 
 
 def _keep_memory() -> bool:
-    """Let the allocator of the C library keep what is freed; whether it does."""
+    """Make the C library's allocator keep freed memory. Return whether that worked."""
     if sys.platform != "linux":
         return False
     library = ctypes.CDLL(None)
@@ -118,10 +121,10 @@ def _keep_memory() -> bool:
 
 
 def _ask_for_large_pages(library: ctypes.CDLL) -> None:
-    """Take a large block from the heap, ask the system to back it with pages of 2 MiB, where these are to be asked for, and give it back.
+    """Allocate a large heap block, advise the system to back it with 2 MiB pages, and free it.
 
-    A stack of gates that lies in pages of 4 KiB takes more of them than a processor keeps the addresses of: each row waits for one.
-    It is advice alone: memory that nobody touches is taken in no case, and a system that has no such pages goes on as before.
+    Large arrays in 4 KiB pages exceed the CPU's TLB, so each row waits for a page lookup. This is only advice: untouched memory is not
+    allocated, and systems without huge pages ignore it.
     """
     library.malloc.restype, library.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
     library.free.restype, library.free.argtypes = None, [ctypes.c_void_p]
@@ -134,6 +137,6 @@ def _ask_for_large_pages(library: ctypes.CDLL) -> None:
 
 
 def _pool_flushes() -> bool:
-    """Whether every thread of the pool flushes: a kernel that is divided among them all makes no denormal of normal numbers."""
-    normal = torch.full((torch.get_num_threads() * 2**15,), torch.finfo(torch.float32).tiny)  # 2**15: the least that a thread is given
-    return not bool((normal * 0.5).view(torch.int32).any())  # as integers: this thread reads denormals as 0
+    """Return whether every pool thread flushes denormals, by running a kernel on all of them that produces denormals."""
+    normal = torch.full((torch.get_num_threads() * 2**15,), torch.finfo(torch.float32).tiny)  # 2**15: the minimum per thread
+    return not bool((normal * 0.5).view(torch.int32).any())  # compared as integers, because this thread reads denormals as 0

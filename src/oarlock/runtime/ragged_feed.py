@@ -1,4 +1,4 @@
-"""Ragged values among what is fed: one value becomes the elements and the row splits that the program declares."""
+"""Ragged values in a feed: each is replaced by the elements and row splits that the program declares."""
 
 from collections.abc import Mapping
 
@@ -16,9 +16,9 @@ __all__ = ["as_ragged", "spread_ragged"]
 
 
 def spread_ragged(program: Program, feed: Mapping[str, object]) -> dict[str, object]:
-    """`feed`, each ragged value in it replaced by its elements and its row splits. Raises FeedError.
+    """Return `feed` with each ragged value replaced by its elements and row splits. Raises FeedError.
 
-    A plain array stays what it is, and so does whatever is fed together with all its row splits.
+    Plain arrays are unchanged, and so is an input that is fed together with all its row splits.
     """
     spread = dict(feed)
     levels_of = program.ragged_inputs()
@@ -27,10 +27,10 @@ def spread_ragged(program: Program, feed: Mapping[str, object]) -> dict[str, obj
         value, levels = feed.get(var.name), levels_of.get(var, [])
         if isinstance(value, Ragged) and not levels:
             raise FeedError(
-                f'"{var.name}" is not ragged, yet a Ragged is fed',
+                f'"{var.name}" is not a ragged input, but a Ragged is fed',
                 location=var.location,
                 given=[f'"{var.name}" fed as {value!r}'],
-                hint=f'ol.layer.data("{var.name}", ..., ragged=1) declares one that is',
+                hint=f'declare a ragged input by ol.layer.data("{var.name}", ..., ragged=1)',
             )
         apart = all(splits.name in feed for splits in levels)
         if not isinstance(value, Ragged) and (apart or not _is_rows(value)):
@@ -39,12 +39,12 @@ def spread_ragged(program: Program, feed: Mapping[str, object]) -> dict[str, obj
         spread[var.name] = ragged.values
         for splits, cut in zip(levels, ragged.splits, strict=True):
             if splits.name in spread and not numpy.array_equal(to_numpy(to_tensor(spread[splits.name])), cut):
-                other = f'"{cut_by[splits.name]}"' if splits.name in cut_by else f'"{splits.name}", which is fed too,'
+                other = f'"{cut_by[splits.name]}"' if splits.name in cut_by else f'"{splits.name}", also fed,'
                 lengths = numpy.diff(cut), numpy.diff(to_numpy(to_tensor(spread[splits.name])))
                 raise FeedError(
-                    f'"{var.name}" and {other} are cut into rows in different ways',
+                    f'"{var.name}" and {other} have different row lengths',
                     location=var.location,
-                    given=["rows of {}, where rows of {} are fed".format(*(f"{item.tolist()!r:.60}" for item in lengths))],
+                    given=["rows of lengths {} and {}".format(*(f"{item.tolist()!r:.60}" for item in lengths))],
                 )
             spread[splits.name] = cut
             cut_by.setdefault(splits.name, var.name)
@@ -52,10 +52,11 @@ def spread_ragged(program: Program, feed: Mapping[str, object]) -> dict[str, obj
 
 
 def as_ragged(var: Var, value: object, levels: int) -> Ragged:
-    """`value` as the rows of the ragged input `var`. Raises FeedError.
+    """Return `value` as a Ragged for the ragged input `var`. Raises FeedError.
 
-    A Ragged; a list of rows, each a list or an array; or a pair, an array of elements and the lengths of the rows, or
-    padded rows and their lengths, which the number of dimensions tells apart. Python's numbers take the dtype of `var`.
+    Accepts a Ragged; a list of rows, each a list or an array; or a pair of elements and row lengths, or of padded rows and row lengths,
+    which
+    differ in rank. Python numbers take the dtype of `var`.
     """
     try:
         ragged = (
@@ -69,7 +70,7 @@ def as_ragged(var: Var, value: object, levels: int) -> Ragged:
         raise FeedError(f'"{var.name}": {error.message}', location=var.location, hint=_hint(var, levels)) from None
     if ragged.levels != levels:
         raise FeedError(
-            f'"{var.name}" has {levels} level{"s" if levels > 1 else ""} of rows, yet what is fed has {ragged.levels}',
+            f'"{var.name}" has {levels} level{"s" if levels > 1 else ""} of rows, but the fed value has {ragged.levels}',
             location=var.location,
             given=[f'"{var.name}" fed as {ragged!r}'],
             hint=_hint(var, levels),
@@ -78,7 +79,7 @@ def as_ragged(var: Var, value: object, levels: int) -> Ragged:
 
 
 def _is_rows(value: object) -> bool:
-    """Whether `value` is rows, not elements alone."""
+    """Return whether `value` consists of rows, not of elements only."""
     return isinstance(value, list | tuple) or (isinstance(value, numpy.ndarray) and value.dtype == object)
 
 
@@ -97,15 +98,15 @@ def _of_pair(var: Var, value: tuple, levels: int) -> Ragged:
         dimensions = getattr(value[0], "ndim", None)
         if dimensions in (rank, rank + 1):
             return (Ragged.from_lengths if dimensions == rank else Ragged.from_padded)(*value)
-    raise ArgumentError("a tuple is an array of elements and lengths, or of padded rows and lengths, of which this is neither")
+    raise ArgumentError("a tuple must be (elements, lengths) or (padded rows, lengths)")
 
 
 def _is_lengths(value: object) -> bool:
-    """Whether `value` may be the lengths of rows: an array of one dimension, or a list of whole numbers."""
+    """Return whether `value` may be row lengths: an array of one dimension, or a list of integers."""
     if isinstance(value, list | tuple):
         return all(isinstance(item, int | numpy.integer) and not isinstance(item, bool) for item in value)
     return getattr(value, "ndim", None) == 1
 
 
 def _hint(var: Var, levels: int) -> str:
-    return f'feed={{"{var.name}": ol.Ragged.from_lists(rows{f", levels={levels}" if levels > 1 else ""})}} says which it is'
+    return f'feed={{"{var.name}": ol.Ragged.from_lists(rows{f", levels={levels}" if levels > 1 else ""})}} is unambiguous'

@@ -1,7 +1,7 @@
-"""Random numbers as a function of what they are for: no generator, no state.
+"""Random numbers as a function of their purpose, without generators or state.
 
-A stream is keyed by a hash of the program's seed and of what asks; element i of it is a hash of the key
-and i. So resuming a run, or drawing many steps at once, gives the same bits.
+A stream is keyed by a hash of the program's seed and its consumer; element i is a hash of the key and i. So a resumed run, or many steps
+drawn together, gives the same bits.
 """
 
 import hashlib
@@ -12,18 +12,18 @@ import torch
 
 __all__ = ["key_of", "normal", "permutation", "uniform"]
 
-_STEP, _ROUNDS, _LAST = 0x9E3779B97F4A7C15, ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)), 31  # of splitmix64
-_PRECISION = 53  # bits of a float64
+_STEP, _ROUNDS, _LAST = 0x9E3779B97F4A7C15, ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)), 31  # constants of splitmix64
+_PRECISION = 53  # bits of a float64's mantissa
 
 
 def key_of(*parts: int | str) -> int:
-    """A 63-bit key for what `parts` say."""
+    """Return a 63-bit key that is a hash of `parts`."""
     text = "\0".join(str(part) for part in parts)
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little") >> 1
 
 
 def _logical_shift(x: torch.Tensor, bits: int) -> torch.Tensor:
-    """`x >> bits` with zeros shifted in; PyTorch has no unsigned 64-bit shift."""
+    """Return `x >> bits` with zeros shifted in; PyTorch has no unsigned 64-bit shift."""
     return (x >> bits) & ((1 << (64 - bits)) - 1)
 
 
@@ -32,9 +32,9 @@ def _signed(number: int) -> int:
 
 
 def permutation(count: int, key: int) -> numpy.ndarray:
-    """The numbers from 0 to `count` in the order of the stream `key` of `uniform`, the first of equal ones first: int64[count].
+    """Return the order that sorts elements 0 to `count` of the stream `key` of `uniform`, stably: int64[count].
 
-    It is computed by NumPy, which has unsigned numbers: an order is asked for between steps, and takes a fifth of the time so.
+    It uses NumPy's unsigned integers, which take a fifth of the time.
     """
     x = numpy.arange(1, count + 1, dtype=numpy.uint64)
     x *= numpy.uint64(_STEP)
@@ -48,7 +48,7 @@ def permutation(count: int, key: int) -> numpy.ndarray:
 
 
 def _bits(count: int, key: int, start: int, device: torch.device) -> torch.Tensor:
-    """64 bits per element, int64[count]: splitmix64 (Steele, Lea and Flood, 2014) at `key`, from element `start` on."""
+    """Return 64 bits per element, int64[count]: splitmix64 (Steele, Lea and Flood, 2014) of `key`, from element `start` on."""
     index = torch.arange(start + 1, start + count + 1, dtype=torch.int64, device=device)
     x = index * _signed(_STEP) + key
     for bits, factor in _ROUNDS:
@@ -57,14 +57,14 @@ def _bits(count: int, key: int, start: int, device: torch.device) -> torch.Tenso
 
 
 def uniform(shape: tuple[int, ...], key: int, *, trip: int = 0, start: int = 0, device: torch.device | None = None) -> torch.Tensor:
-    """Numbers in [0, 1), float64 of `shape`: elements `trip * size + start` onwards of the stream `key`."""
+    """Return numbers in [0, 1), float64 of `shape`: the elements from `trip * size + start` on of the stream `key`."""
     count = math.prod(shape)
     bits = _bits(count, key, trip * count + start, device or torch.device("cpu"))
     return (_logical_shift(bits, 64 - _PRECISION).to(torch.float64) * 2.0**-_PRECISION).reshape(shape)
 
 
 def normal(shape: tuple[int, ...], key: int, *, start: int = 0, whole: int | None = None) -> torch.Tensor:
-    """Standard normal numbers, float64 of `shape` (Box and Muller, 1958): elements from `start` on of `whole` such numbers.
+    """Return standard normal numbers (Box and Muller, 1958), float64 of `shape`: the elements from `start` on of `whole` numbers.
 
     Of `n` numbers, the i-th takes its radius from element i of the stream and its angle from element n + i.
     """

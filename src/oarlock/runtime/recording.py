@@ -1,7 +1,7 @@
-"""The recording of what runs: slices of time, one inside the other. Nothing is recorded unless somebody asks.
+"""Recording of execution times, as nested slices. Inactive by default.
 
-`recorder` is None, and whoever could be recorded looks at it once: a step, not an op. What is recorded is what an op takes, beside what
-its recording takes, which is noted too.
+`recorder` is None unless recording is active, and is checked once per step, not per op. The overhead of recording is measured and
+subtracted.
 """
 
 import threading
@@ -20,19 +20,20 @@ from oarlock.ir.var import Var
 
 __all__ = ["EnoughRecorded", "Part", "Recorder", "Slice", "each", "note_beside", "recording", "slice_of"]
 
-_PROCESS = 0  # in place of a thread, none of which has this number
+_PROCESS = 0  # in place of a thread number; no thread has it
 _Item = TypeVar("_Item")
 Begun = tuple[int, int]
-"""The clock, in nanoseconds, and what recording took until then."""
+"""The time in nanoseconds, and the total recording overhead so far."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """The matter of a slice: a step, an op, a block or one of its trips, the feed, or what a training loop waits for.
+    """The subject of a slice: a step, an op, a block, a loop iteration, the feed, or a wait of the training loop.
 
-    `kind` is "step", "op", "block", "feed", "data", "checkpoint" or "beside"; the last is what another thread does meanwhile. Of an op,
-    `vars` are those whose values are looked at, first so many `results`, then what it has read. `is_kept` tells of results in memory that
-    the plan keeps from run to run. Without an `op`, an op stands for several.
+    `kind` is "step", "op", "block", "feed", "data", "checkpoint" or "beside" (concurrent work of another thread). For an op, `vars` are the
+    variables whose values are recorded: the first `results` are outputs, the others inputs. `is_kept` means that the plan reuses the memory
+    of
+    the results in each run. A part of kind "op" without `op` covers several ops.
     """
 
     kind: str
@@ -45,9 +46,9 @@ class Part:
 
 
 class Slice(NamedTuple):
-    """A slice of time: from `begin` to `end`, in nanoseconds, of which recording what is inside took `lost`; in which thread.
+    """A time span from `begin` to `end` in nanoseconds, in one thread; `lost` of it is recording overhead of nested slices.
 
-    Of an op, the shapes of its values, None of what is no tensor, and how many bytes its results take that lie nowhere else.
+    For an op, `shapes` are the shapes of its values (None for non-tensors), and `made` the bytes newly allocated for its results.
     """
 
     part: Part
@@ -61,35 +62,35 @@ class Slice(NamedTuple):
 
 
 class EnoughRecorded(BaseException):
-    """Raised before a step, where what was asked for is recorded."""
+    """Raised before a step if the requested number of steps is recorded."""
 
 
 class Recorder:
-    """Records `steps` steps after the first `warm_up`, or all until it is stopped; with `ends`, the next step raises EnoughRecorded.
+    """Records `steps` steps after `warm_up` steps, or until it is stopped; with `ends`, the next step raises EnoughRecorded.
 
-    What is recorded begins where the last step of the warm-up ends, and ends with a step: so what lies between steps is there as often
-    as they are. That last step has a clock beside each op already (`has_clocks`), which makes what is needed for it.
+    Recording starts when the last warm-up step ends and stops at the end of a step, so time between steps is included once per step.
+    `has_clocks` is set one step early, so that compiling a plan with clocks is not recorded.
     """
 
     def __init__(self, *, steps: int | None, warm_up: int, ends: bool = False):
         self.slices: list[Slice] = []
         self.lost = 0
-        self.done = 0  # steps
+        self.done = 0  # in steps
         self.recorded = 0
         self.is_on = not warm_up
         self.has_clocks = warm_up <= 1
         self._lost_before = self._lost_at_end = 0
         self.begin = self.end = time.perf_counter_ns()
-        self.before: list[int] = []  # what each step of the warm-up took
+        self.before: list[int] = []  # duration of each warm-up step
         self._steps, self._warm_up, self._ends = steps, warm_up, ends
         self.main = threading.get_ident()
 
     def begun(self) -> Begun:
-        """The moment at which a slice begins."""
+        """Return the start mark of a slice."""
         return time.perf_counter_ns(), self.lost
 
     def note(self, begun: Begun, part: Part, values: Sequence[Any] = (), detail: str = "", end: int | None = None) -> None:
-        """Note a slice that ends now, or that ended at `end`."""
+        """Record a slice that ends now, or at `end`."""
         end = time.perf_counter_ns() if end is None else end
         if not self.is_on:
             return
@@ -106,13 +107,13 @@ class Recorder:
             self.lost += time.perf_counter_ns() - end
 
     def begin_step(self) -> Begun:
-        """The moment at which a step begins. Raises EnoughRecorded, before anything is changed."""
+        """Return the start mark of a step. Raises EnoughRecorded, before any state is changed."""
         if self._ends and self.is_over:
             raise EnoughRecorded
         return self.begun()
 
     def end_step(self, begun: Begun, training: bool) -> None:
-        """Count a step that has ended, and note it."""
+        """Count a finished step and record it."""
         now = time.perf_counter_ns()
         self.done += 1
         if self.is_on:
@@ -132,32 +133,32 @@ class Recorder:
 
     @property
     def nanoseconds(self) -> int:
-        """The time that was recorded, without that of recording."""
+        """The recorded time, without recording overhead."""
         return max(0, self.end - self.begin - self._lost_at_end + self._lost_before)
 
     @contextmanager
     def left_out(self) -> Iterator[None]:
-        """Count what is done in this context as recording."""
+        """Count the time spent in this context as recording overhead."""
         begin = time.perf_counter_ns()
         yield
         self.lost += time.perf_counter_ns() - begin
 
     @property
     def is_over(self) -> bool:
-        """Whether all steps were recorded that were asked for."""
+        """Whether all requested steps are recorded."""
         return self._steps is not None and self.recorded >= self._steps
 
 
 recorder: Recorder | None = None
-"""The one that records this process now."""
+"""The active recorder of this process, or None."""
 
 
 @contextmanager
 def recording(*, steps: int | None, warm_up: int, ends: bool = False) -> Iterator[Recorder]:
-    """Record what runs in this context. Raises ArgumentError where somebody does already."""
+    """Record everything that runs in this context. Raises ArgumentError if a recording is already active."""
     global recorder
     if recorder is not None:
-        raise ArgumentError("what runs is recorded already", location=here(), hint="end one profile before another begins")
+        raise ArgumentError("this process is already being profiled", location=here(), hint="end one profile before starting another")
     recorder = made = Recorder(steps=steps, warm_up=warm_up, ends=ends)
     try:
         yield made
@@ -168,7 +169,7 @@ def recording(*, steps: int | None, warm_up: int, ends: bool = False) -> Iterato
 
 @contextmanager
 def slice_of(kind: str, name: str) -> Iterator[None]:
-    """Record what is done in this context as one slice, where somebody records."""
+    """Record this context as one slice, if recording is active."""
     found = recorder
     if found is None:
         yield
@@ -179,13 +180,13 @@ def slice_of(kind: str, name: str) -> Iterator[None]:
 
 
 def note_beside(name: str, begin: int, end: int) -> None:
-    """Record what another process did beside the steps, by the same clock, where somebody records."""
+    """Record concurrent work of another process, timed by the same clock, if recording is active."""
     if recorder is not None and recorder.is_on:
         recorder.slices.append(Slice(Part("beside", name), begin, end, 0, _PROCESS))
 
 
 def each(kind: str, name: str, items: Iterator[_Item]) -> Iterator[_Item]:
-    """`items`, and of each a slice for how long it was waited for, where somebody records as this begins."""
+    """Return `items`; if recording is active, the wait for each item becomes a slice."""
     return items if recorder is None else _recorded(kind, name, items)
 
 
@@ -200,7 +201,7 @@ def _recorded(kind: str, name: str, items: Iterator[_Item]) -> Iterator[_Item]:
 
 
 def _memory(value: torch.Tensor) -> int:
-    """The address of the memory of a tensor; a number of its own where nobody may ask."""
+    """Return the address of a tensor's memory, or a unique number if it is unavailable."""
     try:
         return value.untyped_storage().data_ptr()
     except (RuntimeError, NotImplementedError):

@@ -1,4 +1,4 @@
-"""The ops of a main block, interpreted, each at its place."""
+"""Interpretation of ops of a main block, each at its place."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -14,9 +14,9 @@ __all__ = ["run_at_places"]
 
 
 def run_at_places(interpreter: Interpreter, ops: Sequence[Op], scope: Scope, context: Context) -> None:
-    """Run some ops of a main block, in order, each at the place where it is to run, of those of the context; then their commits.
+    """Run ops of a main block in order, each at its place in the context; then their commits.
 
-    Raises what the interpreter does, and ProgramError for a `move` inside a block.
+    Raises the same as the interpreter, and ProgramError for a `move` inside a block.
     """
     if len(context.places) == 1:
         with made_at(context.place):

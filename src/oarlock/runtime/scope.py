@@ -1,4 +1,4 @@
-"""Scope: values by name."""
+"""Scope: a dictionary of values with parents."""
 
 import threading
 from collections.abc import Iterator
@@ -18,25 +18,24 @@ __all__ = ["Scope", "frozen_in", "lock_of_writing"]
 
 
 class Scope:
-    """Values by name, with a parent to ask when a name is not here.
+    """A tree node that stores values by name; lookups continue in the parent if a name is missing.
 
-    Reading climbs to the parents, writing never does. A scope has no operators and no device, and computes
-    nothing. `Scope()` is a root; `new_scope()` makes a child, which keeps its parent alive and is listed by it in
-    the order of creation. The names of a scope are guarded by a lock, so threads may share one; the tensors in it
-    are not. Once dropped it raises ScopeError, and so does copying it; a name that is no text raises ArgumentError.
+    Reading searches the parents, writing never does. `Scope()` creates a root; `new_scope()` creates a child, which keeps its parent alive
+    and is listed in the parent's `children` in order of creation. A lock guards the names of a scope, so threads may share one; it does not
+    guard the tensors. Using or copying a dropped scope raises ScopeError; a name that is not a str raises ArgumentError.
     """
 
     def __init__(self) -> None:
         self._begin(None, "", released_by_forks(threading.RLock()), released_by_forks(threading.RLock()))
 
     def _begin(self, parent: "Scope | None", name: str, lock: threading.RLock, writing: threading.RLock) -> None:
-        """A tree of scopes has one lock for its names, and another for runs that write over what it holds."""
+        """Initialize. The scopes of a tree share one lock for names and another for runs that overwrite values."""
         self._parent = parent
         self.name = name
         self._children: list[Scope] = []
         self.dropped = False
-        self.frozen: frozenset[str] = frozenset()  # the names here of what is not to be estimated
-        self.erased = 0  # how many variables were: a step that remembers some looks again
+        self.frozen: frozenset[str] = frozenset()  # names of variables here that training must not change
+        self.erased = 0  # number of erased variables; prepared steps compare it to detect erasures
         self._variables: dict[str, Variable] = {}
         self._lock = lock
         self._writing = writing
@@ -45,18 +44,18 @@ class Scope:
 
     @property
     def parent(self) -> "Scope | None":
-        """The scope in which this one was made; None for a root."""
+        """The parent scope, or None for a root."""
         self._require_alive()
         return self._parent
 
     @property
     def children(self) -> "list[Scope]":
-        """The scopes that were made in this one, in that order."""
+        """The child scopes, in order of creation."""
         self._require_alive()
         return self._children
 
     def new_scope(self, name: str = "") -> "Scope":
-        """Make a child, whatever children there are."""
+        """Create a child. Names of children need not be unique."""
         _require_text(name, "scope")
         child = Scope.__new__(Scope)
         child._begin(self, name, self._lock, self._writing)
@@ -66,23 +65,23 @@ class Scope:
         return child
 
     def find_or_create_scope(self, name: str) -> "Scope":
-        """The first child called `name`, made where there is none; without a name, always a new one."""
+        """Return the first child called `name`, creating it if needed. Without a name, always create a child."""
         _require_text(name, "scope")
         with self._lock:
             found = next((child for child in self.children if child.name == name), None) if name else None
             return found or self.new_scope(name)
 
     def delete_scope(self, child: "Scope") -> None:
-        """Drop a child of this scope. Raises ScopeError where it is not one: unknown, dropped already, or a grandchild."""
+        """Drop a child of this scope. Raises ScopeError if it is not a direct child or was dropped before."""
         with self._lock:
             if not any(child is other for other in self.children):
-                raise ScopeError("that is not a child of this scope")
-        child.drop()  # without the lock: a run that it waits for may ask for it
+                raise ScopeError("the scope to delete is not a child of this scope")
+        child.drop()  # without the lock: drop waits for runs, which may need it
 
     def drop(self) -> None:
-        """Let go of every value here and in the children, and leave the parent; scopes and handles raise from now on.
+        """Release every value here and in the children, and detach from the parent. Scopes and handles raise ScopeError afterwards.
 
-        Dropped once more, a scope stays dropped.
+        Dropping a scope twice has no effect.
         """
         parent = self._parent
         if parent is not None:
@@ -92,7 +91,7 @@ class Scope:
         while pending:
             scope = pending.pop()
             with scope._lock:
-                scope.dropped = True  # first: from here on nobody can give a variable another value
+                scope.dropped = True  # first, so that no variable gets a new value after this point
                 pending += scope._children
                 variables = scope._variables
                 scope._parent, scope._children, scope._variables = None, [], {}
@@ -100,12 +99,12 @@ class Scope:
                 variable._forget()
 
     def __del__(self) -> None:
-        for variable in getattr(self, "_variables", {}).values():  # handles may outlive what nobody dropped, too
+        for variable in getattr(self, "_variables", {}).values():  # handles may outlive a scope that was never dropped
             variable._forget(alone=True)
 
     def __copy__(self, *_: object) -> NoReturn:
         raise ScopeError(
-            "a scope is not copied: its variables belong to it alone",
+            "a scope cannot be copied: its variables belong to it alone",
             hint="for name in scope: other.set(name, scope[name]), where other = ol.Scope()",
         )
 
@@ -118,7 +117,7 @@ class Scope:
     # Variables
 
     def var(self, name: str) -> Variable:
-        """The variable called `name` here, made where there is none. The parent is not asked."""
+        """Return the variable `name` of this scope, creating it if needed. Parents are not searched."""
         if not isinstance(name, str):
             _refuse_name(name)
         with self._lock:
@@ -127,7 +126,7 @@ class Scope:
             return self.new_var(name) if found is None else found
 
     def new_var(self, name: str | None = None) -> Variable:
-        """Make a variable here, under a name of its own where none is given. Raises ScopeError where `name` is taken here."""
+        """Create a variable, with a generated name if none is given. Raises ScopeError if `name` exists here."""
         with self._lock:
             self._require_alive()
             if name is None:
@@ -137,16 +136,16 @@ class Scope:
                 name = f"variable_{number}"
             _require_text(name)
             if not name:
-                raise ScopeError("a variable's name is not empty")
+                raise ScopeError("a variable's name must not be empty")
             if name in self._variables:
-                raise ScopeError(f'"{name}" is in this scope already; scope.var finds or makes it')
+                raise ScopeError(f'"{name}" already exists in this scope; use scope.var to find or create it')
             self._variables[name] = Variable._in_scope(self, name)
             return self._variables[name]
 
     def erase(self, name: str) -> None:
-        """Let go of the variable called `name` here, and of its value; handles to it raise from now on.
+        """Remove the variable `name` of this scope and release its value. Handles to it raise ScopeError afterwards.
 
-        Raises ScopeError where there is none.
+        Raises ScopeError if there is no such variable.
         """
         _require_text(name)
         with self._lock:
@@ -156,10 +155,10 @@ class Scope:
                 raise ScopeError(f'"{name}" is not in this scope')
             self.frozen -= {name}
             self.erased += 1
-        found._forget(erased=True)  # without the lock: a run that it waits for may ask for it
+        found._forget(erased=True)  # without the lock: _forget waits for runs, which may need it
 
     def find_var(self, name: str) -> Variable | None:
-        """The variable called `name` here or in the nearest parent that has one; None where none has. Makes nothing."""
+        """Return the variable `name` of this scope or the nearest parent that has one, else None. Creates nothing."""
         if not isinstance(name, str):
             _refuse_name(name)
         scope: Scope | None = self
@@ -173,7 +172,7 @@ class Scope:
         return None
 
     def find_local_var(self, name: str) -> Variable | None:
-        """The variable called `name` here; None where there is none."""
+        """Return the variable `name` of this scope, or None."""
         if not isinstance(name, str):
             _refuse_name(name)
         self._require_alive()
@@ -182,23 +181,24 @@ class Scope:
     # Values
 
     def set(self, name: str, value: object) -> None:
-        """Give the variable called `name` here a value; arrays and numbers become tensors.
+        """Set the variable `name` of this scope. Arrays and numbers are converted to tensors.
 
-        Arrays and tensors keep their dtype, and a program that declares another refuses them. Python's numbers have none of their own: they
-        take the one that is declared, as a feed's do, and are float32, int64 or bool until a program is met.
+        Arrays and tensors keep their dtype; a program that declares a different one rejects them. Python numbers are stored as float32,
+        int64 or
+        bool, and converted to the declared dtype when a program uses them, as in a feed.
         """
         tensor = to_tensor(value)
         self.var(name).give(tensor, own=not isinstance(value, torch.Tensor), exact=exact_numbers(value, tensor))
 
     def get(self, name: str, default: object = None) -> object:
-        """The value called `name`, here or in a parent; `default` where there is none."""
+        """Return the value `name` of this scope or a parent, or `default` if there is none."""
         found = self.find_var(name)
         return found.value if found is not None and found.is_set else default
 
     def __getitem__(self, name: str) -> object:
         found = self.find_var(name)
         if found is None:
-            given = [f"there are: {list_names(name, self)}"] if len(self) else []
+            given = [f"it has: {list_names(name, self)}"] if len(self) else []
             raise UnsetVarError(f'no variable "{name}" in this scope or a parent', given=given)
         return found.value
 
@@ -209,7 +209,7 @@ class Scope:
         return isinstance(name, str) and self.find_var(name) is not None
 
     def __iter__(self) -> Iterator[str]:
-        """The names here, in the order in which they were made."""
+        """Iterate over the names in this scope, in order of creation."""
         with self._lock:
             self._require_alive()
             return iter(list(self._variables))
@@ -219,11 +219,11 @@ class Scope:
         return len(self._variables)
 
     def __bool__(self) -> bool:
-        return True  # an empty scope is a scope
+        return True  # an empty scope is still true
 
     def __repr__(self) -> str:
         if self.dropped:
-            return f"<Scope {self.name!r} that was dropped>"
+            return f"<dropped Scope {self.name!r}>"
         return f"<Scope {self.name!r} of {len(self)} variables, {len(self.children)} children>"
 
 
@@ -233,16 +233,16 @@ def _require_text(name: object, what: str = "variable") -> None:
 
 
 def _refuse_name(name: object, what: str = "variable") -> NoReturn:
-    """Raise ArgumentError for a name that is no text. Who is in a hurry asks for that first, which costs less than a call."""
+    """Raise ArgumentError for a name that is not a str. Hot paths test for str inline to save a call."""
     raise ArgumentError(
-        f"a {what}'s name is text, not {type(name).__name__} {name!r:.60}",
+        f"a {what}'s name must be a str, not {type(name).__name__} {name!r:.60}",
         location=here(),
         hint=f'its name is "{name.name}"' if isinstance(name, Var) else None,
     )
 
 
 def frozen_in(scope: Scope) -> frozenset[str]:
-    """The names under which `scope` finds what training may not change."""
+    """Return the names of variables, as seen from `scope`, that training must not change."""
     found, names = scope.frozen, set[str]()
     around = scope._parent
     while around is not None:
@@ -253,7 +253,7 @@ def frozen_in(scope: Scope) -> frozenset[str]:
 
 
 def _is_frozen(scope: Scope, name: str) -> bool:
-    """Whether the nearest variable called `name` is one that training may not change."""
+    """Return whether the nearest variable called `name` is frozen."""
     holder: Scope | None = scope
     while holder is not None and holder.find_local_var(name) is None:
         holder = holder._parent
@@ -261,5 +261,5 @@ def _is_frozen(scope: Scope, name: str) -> bool:
 
 
 def lock_of_writing(scope: Scope) -> threading.RLock:
-    """Held by a run that writes over tensors of a scope, its parents and all their children: one run at a time."""
+    """Return the lock that a run holds while it overwrites tensors of this tree of scopes: one run at a time."""
     return scope._writing

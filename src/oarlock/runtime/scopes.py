@@ -1,4 +1,4 @@
-"""The scopes of one run, to be looked into: a tree that is addressed by path."""
+"""The scopes of one finished run, as a tree addressed by path."""
 
 import difflib
 from collections.abc import Iterator
@@ -13,25 +13,25 @@ __all__ = ["Scopes"]
 
 @dataclass(frozen=True)
 class Scopes:
-    """The scopes that a run with `keep_scopes` has left: its frame, `main`, and every scope inside that.
+    """The scopes of a run with `keep_scopes`: its frame, `main`, and all scopes nested in it.
 
-    `scopes["main/rnn_0/3"]` is the Scope of iteration 3 of a loop, `scopes["main/rnn_0/3"]["z"]` a value in it. A loop adds two
-    levels, the loop and its iterations; a branch adds one. Iterating gives the paths, a scope before those inside it, in the
-    order in which they were entered; printing gives the tree. Drop them when done: leave a `with` block, or call `drop()`.
+    `scopes["main/rnn_0/3"]` is the Scope of iteration 3 of a loop, `scopes["main/rnn_0/3"]["z"]` a value in it. A loop adds two levels, the
+    loop and its iterations; a branch adds one. Iterating yields the paths, parents first, in order of execution; printing shows the tree.
+    Drop the scopes when done: use a `with` block, or call `drop()`.
     """
 
     frame: Scope
 
     def __getitem__(self, path: str) -> Scope:
-        """The scope at `path`. Raises ScopeError with the nearest that there are, or where the scopes were dropped.
+        """Return the scope at `path`.
 
-        Raises ArgumentError for what is no text.
+        Raises ScopeError, with the nearest paths, if there is none or the scopes were dropped, and ArgumentError if `path` is not a str.
         """
         if not isinstance(path, str):
             raise ArgumentError(
-                f"a scope of a run is had by its path, a str, not {type(path).__name__} {path!r:.60}",
+                f"scopes are looked up by path (str), not {type(path).__name__}: {path!r:.60}",
                 location=here(),
-                hint='scopes["main/rnn_0/3"] is trip 3 of a loop; list(scopes) has every path',
+                hint='scopes["main/rnn_0/3"] is iteration 3 of a loop; list(scopes) returns all paths',
             )
         if self.frame.dropped:
             raise ScopeError(f'"{path}": these scopes were dropped')
@@ -72,7 +72,7 @@ class Scopes:
         return "\n".join(f"{text:<{width}}   {count} variable{'' if count == 1 else 's'}" if count else text for text, count in lines)
 
     def _walk(self) -> Iterator[tuple[str, str, Scope]]:
-        """Each scope, with its path and with what is drawn before its name."""
+        """Yield each scope with its path and the tree branches drawn before its name."""
         pending = [] if self.frame.dropped else [(self.frame.name, "", "", self.frame)]
         while pending:
             path, drawn, margin, scope = pending.pop()
@@ -84,7 +84,7 @@ class Scopes:
                 pending.append((f"{path}/{child.name}", margin + corner, margin + below, child))
 
     def drop(self) -> None:
-        """Let go of every value. Harmless the second time."""
+        """Release all values. Calling it twice has no effect."""
         self.frame.drop()
 
     def __enter__(self) -> "Scopes":

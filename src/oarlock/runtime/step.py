@@ -1,4 +1,4 @@
-"""Step: one plan on the variables of one scope, as a function of what is fed."""
+"""Step: a prepared run on the variables of one scope, as a function of the feed."""
 
 import weakref
 from abc import ABC, abstractmethod
@@ -32,36 +32,38 @@ _Source = tuple[PlanInput, Variable | None]
 
 
 class Step(ABC):
-    """One step of a program on the variables of one scope: the function that `Executor.prepare` returns.
+    """A prepared step of a program on the variables of one scope, as returned by `Executor.prepare`.
 
         step = executor.prepare(program, [cost], scope=scope)
         for batch in batches:
             (cost,) = step(batch)
 
-    Call it with the feed, a dict of arrays or tensors by name. It returns the values of the fetches, in their order, and writes updates
-    to the scope. It runs the program as it was when it was prepared; prepare again after a change. Threads may call it at once, and updates
-    wait for each other. A step keeps its scope alive. It raises what `Executor.run` raises, and then has changed nothing.
+    Call it with the feed, a dict of arrays or tensors by name. It returns the values of the fetches in order and writes updates to the
+    scope.
+    It runs the program as it was when prepared; prepare again after a change. Threads may call it concurrently; updates are serialized. A
+    step
+    keeps its scope alive. It raises the same as `Executor.run`, and then leaves the scope unchanged.
     """
 
     __slots__ = ()
 
     @abstractmethod
     def __call__(self, feed: Mapping[str, object]) -> Values:
-        """Run one step on `feed`; return the values of the fetches, as NumPy arrays unless tensors were asked for."""
+        """Run one step on `feed`; return the values of the fetches, as NumPy arrays or, if prepared so, tensors."""
 
 
 def planned_step(plan: Plan, prepared: Prepared, context: Context, *, return_numpy: bool, once: bool = False) -> Step:
-    """The step by the `plan` of `prepared` in the scope of `context`. It may be called only `once` at little cost, or often."""
+    """Return the step that runs `plan` in the scope of `context`. `once` optimizes for a single call."""
     return (_Update if plan.overwrites else _Planned)(plan, prepared, context, return_numpy, once)
 
 
 def interpreted_step(prepared: Prepared, context: Context, limits: RunLimits | None, *, return_numpy: bool) -> Step:
-    """The step by the interpreter, each within `limits` of its own."""
+    """Return the step that uses the interpreter, with fresh `limits` for each run."""
     return _Interpreted(prepared, context, limits, return_numpy)
 
 
 class _Interpreted(Step):
-    """A step by the interpreter."""
+    """A step that uses the interpreter."""
 
     __slots__ = ("_context", "_limits", "_prepared", "_return_numpy")
 
@@ -77,11 +79,13 @@ class _Interpreted(Step):
 
 
 class _Planned(Step):
-    """A step by a plan that writes over nothing.
+    """A step by a plan that overwrites nothing.
 
-    Between calls it remembers the variables that the scope itself has, which are the same until one is erased; those of its parents
-    are looked for each time, since a variable of that name may have come nearer. As long as its lease on them stands, their values
-    are those it has cached, and only what is fed is looked at; what was computed ahead of them holds, too.
+    Between calls it remembers the variables of the scope itself, which stay the same until one is erased; variables of parents are looked
+    up
+    each time, because a closer one may have been created. While its lease is valid, it uses cached values and precomputed results, and
+    checks
+    only the feed.
     """
 
     __slots__ = (
@@ -117,13 +121,13 @@ class _Planned(Step):
         self._fetched = len(prepared.fetched)
         self._lock = lock_of_writing(context.scope)
         self._sources: list[_Source] = []
-        self._lasts = False  # whether these are the variables of the next call too
-        self._erased = 0  # how many variables of the scope had been erased when these were found
+        self._lasts = False  # whether the same variables are used in the next call
+        self._erased = 0  # `erased` of the scope when these variables were found
         self._committed = plan.committed
         self._fed = [(number, given.var.name) for number, given in enumerate(plan.inputs) if not given.var.persistable]
         self._lent = plan.lent.numbers(returns=not return_numpy)
         self._lease = Lease(self._lock, shared=not plan.overwrites)
-        self._leased = weakref.ref(self._lease)  # which variables know it by: they do not keep what once ran
+        self._leased = weakref.ref(self._lease)  # variables refer to the lease weakly, so they do not keep finished steps alive
 
     def __call__(self, feed: Mapping[str, object]) -> Values:
         recorder = recording.recorder
@@ -133,7 +137,7 @@ class _Planned(Step):
             fed = feed
         else:
             fed = self._prepared.given(feed, self._context)
-        lease.running.append(None)  # before it is asked for values: as long as we run, nobody writes over what we have read
+        lease.running.append(None)  # before the values are read: while this run is in progress, they are not overwritten
         try:
             cached = lease.cached or self._read()
             values = cached.copy()
@@ -145,7 +149,7 @@ class _Planned(Step):
                     self._commit(computed)
             returned = self._return(computed)
         except BaseException:
-            self._lend_all()  # to the traceback
+            self._lend_all()  # the traceback may refer to them
             raise
         finally:
             lease.running.pop()
@@ -154,11 +158,11 @@ class _Planned(Step):
         return returned
 
     def _lend_all(self) -> None:
-        """Lend every variable that was read, and end the lease on them."""
+        """Mark every variable that was read as shared, and end the lease."""
         self._lease.end()
         for _, variable in self._sources:
             if variable is not None:
-                with suppress(ScopeError):  # where it has gone meanwhile; what is under way is what there is to tell
+                with suppress(ScopeError):  # erased in the meantime; the current exception is more important
                     variable.lend()
 
     def _return(self, computed: list[torch.Tensor]) -> Values:
@@ -166,14 +170,15 @@ class _Planned(Step):
         return [to_numpy(value) for value in fetched] if self._return_numpy else fetched
 
     def _read(self) -> list[Any]:
-        """The values of the inputs of the plan, of one step, whoever else trains here, and what is computed ahead of them.
+        """Return the plan's inputs, consistent with concurrent training steps, and the precomputed values.
 
-        They are cached where these are the variables of the next call too, the run lends none, and none was lent of which something was
-        computed: who holds a value may write over it. Raises UnsetVarError, ShapeError and DTypeError, before anything is computed.
+        They are cached if the next call uses the same variables, the run shares none of them, and none used in precomputed results is
+        shared, since
+        its holder may overwrite it. Raises UnsetVarError, ShapeError and DTypeError, before anything is computed.
         """
         plan, lease = self._plan, self._lease
         with self._lock:
-            if lease.cached is not None:  # another thread has
+            if lease.cached is not None:  # another thread was faster
                 return lease.cached
             sources = self._find()
             for number, (given, variable) in enumerate(sources):
@@ -192,7 +197,7 @@ class _Planned(Step):
         commit([(name, computed[number]) for name, number in self._committed], self._scope)
 
     def _find(self) -> list[_Source]:
-        """Whence each input of the plan comes: a variable, or None for what is fed. Raises UnsetVarError."""
+        """Return the source of each plan input: a variable, or None for the feed. Raises UnsetVarError."""
         self._prepared.require_as_prepared(self._scope)
         scope = self._scope
         if not self._lasts or self._erased != scope.erased:
@@ -215,7 +220,7 @@ class _Planned(Step):
         return found
 
     def _settle(self, given: PlanInput, variable: Variable) -> torch.Tensor:
-        """The value of a variable once Python's numbers have the declared dtype. Raises what there is to say of another type."""
+        """Convert Python numbers to the declared dtype and return the value. Raises ShapeError or DTypeError if it does not match."""
         if not variable.is_set:
             self._miss(given.var)
         require_declared(given.var, variable.settle(given.var.dtype), at_meta=self._at_meta)
@@ -224,24 +229,24 @@ class _Planned(Step):
     def _is_declared(self, value: object, given: PlanInput) -> TypeGuard[torch.Tensor]:
         return (
             isinstance(value, torch.Tensor)
-            and is_dense(value, self._at_meta)  # asked first: a nested tensor may have no shape
+            and is_dense(value, self._at_meta)  # first, because a nested tensor may have no shape
             and value.shape == given.var.shape
             and value.dtype is given.dtype
         )
 
     def _miss(self, var: Var) -> NoReturn:
-        """Raise UnsetVarError of the op that reads `var`, or where it is only fetched, of itself."""
+        """Raise UnsetVarError for `var`, from the op that reads it if there is one."""
         prepared, scope = self._prepared, self._scope
         reader = next((op for op in (*prepared.ops, *prepared.tail) if any(read.name == var.name for read in op.reads)), None)
         if reader is not None:
             read_var(var, reader, scope)
-        raise AssertionError(scope[var.name])  # which raises
+        raise AssertionError(scope[var.name])  # scope[...] raises
 
 
 class _Update(_Planned):
-    """A step by a plan that computes next values in the memory of those before them.
+    """A step by a plan that computes new values in the memory of the old ones.
 
-    Called behind large kernels it finds nothing of itself in the caches of the processor: each function that it calls costs a microsecond.
+    It avoids function calls: after large kernels, its code is no longer in the CPU cache, and each call costs a microsecond.
     """
 
     __slots__ = ("_updated",)
@@ -250,7 +255,9 @@ class _Update(_Planned):
         super().__init__(plan, prepared, context, return_numpy, once)
         inputs = {given.var.name for given in plan.inputs}
         self._committed = [(name, number) for name, number in plan.committed if name not in inputs]
-        self._updated: list[tuple[int, Variable, int, bool]] = []  # the number of the input, that of the output, if it is in that memory
+        self._updated: list[
+            tuple[int, Variable, int, bool]
+        ] = []  # input index, variable, output index, whether the output reuses the input's memory
 
     def __call__(self, feed: Mapping[str, object]) -> Values:
         recorder = recording.recorder
@@ -285,7 +292,7 @@ class _Update(_Planned):
                 finally:
                     interrupts.end()
             except BaseException:
-                self._lend_all()  # to the traceback
+                self._lend_all()  # the traceback may refer to them
                 raise
             finally:
                 lease.running.pop()
@@ -295,9 +302,9 @@ class _Update(_Planned):
         return returned
 
     def _take(self, fed: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
-        """The values of the inputs of the plan, on which nobody else has a lease; those that are written over are nobody else's.
+        """Return the plan's inputs after ending all other leases; values to be overwritten are owned by their variables.
 
-        Raises UnsetVarError, ShapeError and DTypeError, before anything is written over: updates must not fail halfway.
+        Raises UnsetVarError, ShapeError and DTypeError before anything is overwritten, because updates must not fail halfway.
         """
         leased, values = self._leased, []
         for given, variable in self._find():

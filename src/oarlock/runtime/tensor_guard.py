@@ -1,4 +1,4 @@
-"""TensorGuard: what some tensors were like, to tell of others at once whether they are the same."""
+"""TensorGuard: a fast test of whether tensors have the same types as earlier ones."""
 
 from collections.abc import Sequence
 
@@ -10,23 +10,26 @@ __all__ = ["TensorGuard"]
 
 
 class TensorGuard:
-    """Called with as many values, it says whether they are tensors of the dtypes, sizes and devices of `tensors` that record no gradients.
+    """Tests whether values are tensors with the dtypes, sizes, devices and layouts of `tensors`, without gradients.
 
-    It may deny it of such too (one of them stands there twice, say): then it takes a closer look. How they lie in memory matters where
-    `strides` are asked for; their layout always does. No value may be a nested tensor.
+    It may return False for matching tensors too (for example if one occurs twice), so False only means that a complete check is needed.
+    Strides
+    are compared only with `strides`. Values must not be nested tensors.
     """
 
     __slots__ = ("_agree",)
 
     def __init__(self, tensors: Sequence[torch.Tensor], *, strides: bool = False):
-        self._agree = tensor_guards(tensors, strides=strides) or _Types(tensors, strides)  # one call takes a fifth of asking each
+        self._agree = tensor_guards(tensors, strides=strides) or _Types(
+            tensors, strides
+        )  # one call takes a fifth of the time of separate tests
 
     def __call__(self, *values: object) -> bool:
         return self._agree(*values)
 
 
 class _Types:
-    """The same, where PyTorch has no such call."""
+    """A fallback in Python for PyTorch versions without such guards."""
 
     def __init__(self, tensors: Sequence[torch.Tensor], strides: bool):
         self._strides = strides

@@ -1,4 +1,4 @@
-"""Into tensors and out of them."""
+"""Conversion of values to and from tensors."""
 
 import numpy
 import torch
@@ -22,37 +22,37 @@ __all__ = [
 ]
 
 EXACT_IN_FLOAT64 = 2**53
-"""Integers of this magnitude and above are not all numbers of float64."""
+"""From this magnitude on, not every integer is exact in float64."""
 
 
 def to_tensor(value: object) -> torch.Tensor:
-    """`value` as a tensor; NumPy's memory is copied, a tensor is taken as it is.
+    """Return `value` as a tensor. NumPy arrays are copied; tensors are used as they are.
 
-    The copy lies in memory of PyTorch's, which begins where kernels read it fastest: NumPy's may begin in the middle of a cache line.
-    Python floats become float32, as in PyTorch. Raises DTypeError for what no tensor of ours can hold.
+    The copy is in memory allocated by PyTorch, which is aligned for kernels. Python floats become float32, as in PyTorch.
+    Raises DTypeError for values that cannot be stored in a tensor.
     """
     if isinstance(value, torch.Tensor):
         tensor = value.detach()
-        if tensor.is_conj() or tensor.is_neg():  # what PyTorch leaves to be done by whoever reads it
+        if tensor.is_conj() or tensor.is_neg():  # PyTorch leaves conjugation and negation to readers
             tensor = tensor.resolve_conj().resolve_neg()
     elif isinstance(value, numpy.ndarray | numpy.generic):
         if value.dtype.kind not in "fiubc" or value.dtype.itemsize > (16 if value.dtype.kind == "c" else 8):
-            raise DTypeError(f"an array of {value.dtype} is not numbers that a program can hold")
+            raise DTypeError(f"arrays of {value.dtype} are not supported")
         tensor = torch.tensor(numpy.asarray(value, order="C"))
     else:
         try:
             tensor = torch.tensor(value)
         except (TypeError, ValueError, RuntimeError) as error:
-            raise DTypeError(f"{type(value).__name__} {value!r:.60} is not numbers that a program can hold") from error
+            raise DTypeError(f"{type(value).__name__} {value!r:.60} cannot be converted to a tensor") from error
     if from_torch(tensor.dtype) is None:
-        raise DTypeError(f"a tensor of {tensor.dtype} is not one that a program can hold")
+        raise DTypeError(f"tensors of {tensor.dtype} are not supported")
     return tensor
 
 
 def exact_numbers(value: object, tensor: torch.Tensor) -> torch.Tensor | None:
-    """The numbers of Python's that `tensor` was made of, as they are; None for an array or a tensor, which has a dtype of its own.
+    """Return the Python numbers that `tensor` was made from, unrounded; None for an array or a tensor.
 
-    Integers beside floats are float64, or int64 where all are whole and float64 does not hold them.
+    Mixed integers and floats are float64, or int64 if all are whole and float64 cannot represent them.
     """
     if isinstance(value, torch.Tensor | numpy.ndarray | numpy.generic):
         return None
@@ -65,7 +65,7 @@ def exact_numbers(value: object, tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def whole_numbers(value: object) -> torch.Tensor | None:
-    """`value`, numbers in nested lists, as int64; None where one is not whole, or int64 does not hold it."""
+    """Return nested lists of numbers as int64; None if one is not whole or does not fit."""
     items = numpy.array(value, dtype=object)
     numbers = [item.item() if isinstance(item, numpy.generic | torch.Tensor) else item for item in items.reshape(-1).tolist()]
     if not all(isinstance(number, int) or (isinstance(number, float) and number.is_integer()) for number in numbers):
@@ -77,21 +77,21 @@ def whole_numbers(value: object) -> torch.Tensor | None:
 
 
 def read_as(value: object, dtype: DType) -> torch.Tensor:
-    """`value` as a tensor; Python's numbers, which have no dtype of their own, as `dtype`, where that keeps what they say.
+    """Return `value` as a tensor; Python numbers are converted to `dtype` if that is exact.
 
-    Python's floats are read as they are, not by way of float32. Raises what `to_tensor` does, and DTypeError for a number beyond `dtype`.
+    Python floats are converted directly, not through float32. Raises the same as `to_tensor`, and DTypeError for a number out of range.
     """
     tensor = to_tensor(value)
     exact = exact_numbers(value, tensor)
     read = None if exact is None else of_dtype(exact, dtype)
     if read is None and exact is not None and dtype.is_inexact and _keeps_numbers(exact, dtype):
         beyond = first_beyond(exact, exact.to(to_torch(dtype)))
-        raise DTypeError(f"{beyond!r} is beyond {dtype}, whose largest number is {torch.finfo(to_torch(dtype)).max:.6g}")
+        raise DTypeError(f"{beyond!r} is out of range for {dtype}, whose maximum is {torch.finfo(to_torch(dtype)).max:.6g}")
     return tensor if read is None else read
 
 
 def first_beyond(exact: torch.Tensor, read: torch.Tensor) -> float | None:
-    """The first finite number of `exact` that became infinite in `read`, the same numbers as another dtype; None without one."""
+    """Return the first finite number of `exact` that became infinite in `read`, its converted form; None if there is none."""
     if not (read.is_floating_point() or read.is_complex()) or not bool(torch.isinf(read).any()):
         return None
     beyond = torch.isinf(read) & torch.isfinite(exact)
@@ -99,7 +99,7 @@ def first_beyond(exact: torch.Tensor, read: torch.Tensor) -> float | None:
 
 
 def of_dtype(exact: torch.Tensor, dtype: DType) -> torch.Tensor | None:
-    """Python's `exact` numbers as `dtype`; None where it does not hold them: a fraction for an integer, or a number that is too large."""
+    """Return `exact` as `dtype`, or None if it does not fit: a fraction as an integer, or a number out of range."""
     if not _keeps_numbers(exact, dtype):
         return None
     read = exact.to(to_torch(dtype))
@@ -108,23 +108,23 @@ def of_dtype(exact: torch.Tensor, dtype: DType) -> torch.Tensor | None:
 
 
 def to_numpy(tensor: torch.Tensor) -> numpy.ndarray:
-    """A copy of the tensor as an array of its own; bfloat16, which NumPy lacks, as float32. Raises DTypeError for one that is not dense."""
+    """Return a copy as a NumPy array; bfloat16, which NumPy lacks, becomes float32. Raises DTypeError for a tensor that is not dense."""
     try:
         found = tensor.detach().cpu()
         return numpy.array((found.float() if found.dtype is torch.bfloat16 else found).numpy())
     except (RuntimeError, TypeError) as error:
         if is_dense(tensor, False):
             raise
-        raise DTypeError(f"{describe_value(tensor)} is no array", hint=find_dense_form(tensor)) from error
+        raise DTypeError(f"{describe_value(tensor)} cannot be converted to an array", hint=find_dense_form(tensor)) from error
 
 
 def is_dense(tensor: torch.Tensor, at_meta: bool) -> bool:
-    """Whether each element has its place in memory, by strides, as kernels read them. Where a run is `at_meta`, there need be no memory."""
+    """Return whether the tensor is a strided tensor in memory, as kernels require. `at_meta` allows tensors without memory."""
     return tensor.layout is torch.strided and not tensor.is_nested and (at_meta or not tensor.is_meta)
 
 
 def find_dense_form(value: object) -> str | None:
-    """How a tensor that is not dense is made so, as a caller would write it; None for other values."""
+    """Return the Python expression that makes a sparse, nested or meta tensor dense; None for other values."""
     if not isinstance(value, torch.Tensor) or is_dense(value, False):
         return None
     if value.is_nested:
@@ -133,18 +133,18 @@ def find_dense_form(value: object) -> str | None:
 
 
 def describe_value(value: object) -> str:
-    """A description of a value, for a message: `float32[3, 4]` for a tensor of a type and a layout that programs have."""
+    """Return a description for messages: `float32[3, 4]` for an ordinary tensor."""
     if not isinstance(value, torch.Tensor):
         return f"a {type(value).__name__}"
-    if value.is_nested:  # which may have no shape
+    if value.is_nested:  # may have no shape
         return "a nested tensor"
     if value.layout is not torch.strided:
-        return "a tensor in a layout of MKL-DNN" if value.is_mkldnn else "a sparse tensor"
+        return "a tensor in an MKL-DNN layout" if value.is_mkldnn else "a sparse tensor"
     return f"{from_torch(value.dtype) or value.dtype}{list(value.shape)}" + (' without elements (device "meta")' if value.is_meta else "")
 
 
 def _keeps_numbers(tensor: torch.Tensor, dtype: DType) -> bool:
-    """Whether numbers, read as `tensor`, may become `dtype` without losing a fraction. Only truth values are truth values."""
+    """Return whether numbers read as `tensor` may become `dtype` without losing a fraction. Bools convert only to and from bools."""
     if tensor.dtype == torch.bool or dtype is DType.BOOL:
         return dtype is DType.BOOL and tensor.dtype == torch.bool
     if tensor.is_complex():

@@ -1,4 +1,4 @@
-"""Declared types against actual values: shapes are inferred when a program is written, and checked again when it runs."""
+"""Checks of actual values against declared types, during a run."""
 
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
@@ -20,11 +20,11 @@ __all__ = ["check_found", "check_op", "infer_shape"]
 
 
 def infer_shape(block: Block, scope: Scope) -> dict[str, TensorType]:
-    """The type that every variable of `block` has on the values in `scope`, by name; nothing is computed.
+    """Return the type of every variable of `block` for the values in `scope`, by name, without computing anything.
 
-    The symbols of what `scope` holds - inputs, parameters - become numbers, `float32[n, 10]` becomes `float32[32, 10]`;
-    a symbol that only running tells stays. Raises ShapeError or DTypeError where a value is not of its declared type,
-    or where two values give one symbol two sizes.
+    Symbols of inputs and parameters in `scope` become numbers: `float32[n, 10]` becomes `float32[32, 10]`. Symbols that are known only
+    after
+    running stay. Raises ShapeError or DTypeError if a value does not have its declared type, or if two values disagree about a symbol.
     """
     sizes = _bind(_known(block, scope), scope, None)
     return {
@@ -34,28 +34,26 @@ def infer_shape(block: Block, scope: Scope) -> dict[str, TensorType]:
 
 
 def check_found(block: Block, ops: Sequence[Op], scope: Scope, *, at_meta: bool) -> None:
-    """Check what `scope` holds before `ops` of `block` run: its inputs, its persistable variables, and whatever else the ops find there.
+    """Check the values in `scope` that `ops` of `block` will read: inputs, persistable variables, and any others.
 
-    Only where they run `at_meta` may that be tensors without elements.
-
-    Raises ShapeError or DTypeError, as `infer_shape`.
+    Tensors without elements are allowed only if the ops run `at_meta`. Raises ShapeError or DTypeError.
     """
     found, computed = _known(block, scope), set[Var]()
     for op in ops:
         found |= dict.fromkeys(var for var in op.reads if var not in computed and _holds(scope, var))
         computed.update(op.writes)
     for var in found:
-        scope.find_var(var.name).settle(var.dtype)  # type: ignore[union-attr]  # which it was found to be there
+        scope.find_var(var.name).settle(var.dtype)  # type: ignore[union-attr]  # known to exist
     _bind(found, scope, None, at_meta)
 
 
 def check_op(op: Op, scope: Scope) -> None:
-    """Check what an op has read and written against what is declared. Raises ShapeError or DTypeError, at the user's line."""
+    """Check the inputs and outputs of an op against their declared types. Raises ShapeError or DTypeError, with the user's line."""
     _bind(dict.fromkeys((*op.reads, *op.writes)), scope, op)
 
 
 def _known(block: Block, scope: Scope) -> dict[Var, None]:
-    """The inputs and the persistable variables of `block` that have a value."""
+    """Return the inputs and persistable variables of `block` that have a value."""
     return dict.fromkeys(
         var for var in (*block.inputs, *block.vars.values()) if (is_among(var, block.inputs) or var.persistable) and _holds(scope, var)
     )
@@ -72,9 +70,9 @@ def _actual(size: Size, sizes: dict[str, int]) -> Size:
 
 
 def _bind(vars: Iterable[Var], scope: Scope, op: Op | None, at_meta: bool = True) -> dict[str, int]:
-    """The number that each symbol in the types of `vars` stands for, by the values in `scope`. Sums and products are checked last.
+    """Return the number of each symbol in the types of `vars`, from the values in `scope`. Sums and products are checked last.
 
-    Only `at_meta` may values have no elements.
+    Values without elements are allowed only `at_meta`.
     """
     sizes: dict[str, int] = {}
     later: list[tuple[Var, torch.Tensor]] = []
@@ -102,9 +100,9 @@ def _bind(vars: Iterable[Var], scope: Scope, op: Op | None, at_meta: bool = True
 
 
 def _check_uneven(stack: list, var: Var, op: Op | None) -> None:
-    """Of a stack whose trips differ in size, what can be checked: the dtype and the number of dimensions.
+    """Check the dtype and rank of a stack whose iterations differ in size.
 
-    Each list stands for the dimension in front of what is in it; that of a ragged loop, for the first dimension of its items too.
+    Each nested list is one leading dimension; in a ragged loop, it also covers the first dimension of its items.
     """
     for item in stack:
         for tensor in leaves(item):
@@ -122,11 +120,11 @@ def _refuse(error: type[ShapeError] | type[DTypeError], var: Var, value: object,
     form = find_dense_form(value) if error is DTypeError and not op else None
     written = op is not None and is_among(var, op.writes)
     raise error(
-        f'{f"{op.type}: " if op else ""}"{var.name}" is declared {var.type_text}, yet {"was computed as" if written else "is"} {held}'
-        + (f", where {detail}" if detail else ""),
+        f'{f"{op.type}: " if op else ""}"{var.name}" is declared as {var.type_text}, but {"was computed as" if written else "is"} {held}'
+        + (f" ({detail})" if detail else ""),
         location=op.location if op else var.location,
         running=f"{op.block.path}, op {op.block.ops.index(op)} of {len(op.block.ops)}" if op else None,
         given=[var.describe()],
-        hint=f'dense tensors are computed with: scope.set("{var.name}", {form})' if form else None,
+        hint=f'use a dense tensor: scope.set("{var.name}", {form})' if form else None,
         op=op.type if op else None,
     )

@@ -29,7 +29,7 @@ _EMPTY = object()
 
 
 class State(Enum):
-    """Whether a variable holds something yet."""
+    """Whether a variable has a value."""
 
     DECLARED = "declared, not computed"
     SET = "set"
@@ -41,11 +41,11 @@ class _Owner(Protocol):
 
 
 class Lease:
-    """That a run and those after it know what some variables hold. It stands until somebody asks for one of them.
+    """A lease on cached values of some variables. While it is valid, steps use the cache instead of the scope.
 
-    Whoever asks waits for `lock`, which is held while a run writes over the values. Leases that are `shared` stand side by side: their
-    runs only read. `cached` is what these are given, the values and what was made of them alone; it ends with the lease. Who has taken it
-    before is among the `running`, and what they read is not written over.
+    Reading or setting one of the variables ends it, after waiting for `lock`, which a run holds while it overwrites the values. `shared`
+    leases may coexist, because their runs only read. `cached` holds the cached values and everything derived from them alone; None once the
+    lease has ended. `running` has one entry for each run in progress that has read the cache: values that it uses are not overwritten.
     """
 
     __slots__ = ("__weakref__", "cached", "lock", "running", "shared")
@@ -53,23 +53,24 @@ class Lease:
     def __init__(self, lock: "threading.RLock", *, shared: bool = False):
         self.lock = lock
         self.shared = shared
-        self.cached: list[Any] | None = None  # None where it does not stand
-        self.running: list[None] = []  # one for each run that is under way; a list, for two threads may append at once
+        self.cached: list[Any] | None = None  # None if the lease is not valid
+        self.running: list[None] = []  # one entry per run in progress; a list, because appending is thread-safe
 
     def end(self) -> None:
         self.cached = None
 
 
 class Variable:
-    """The variable under one name of one scope: it holds an int, bool, float, half, string, tensor, operator or scope, or nothing yet.
+    """A named slot of a scope. It holds an int, bool, float, half, string, tensor, operator or scope, or nothing yet.
 
-    Only a scope makes one, and it belongs to that scope alone: it is not copied, and not pickled. It has no name of its own: names
-    are the scope's. A handle keeps neither its scope alive nor its value; used after the scope was dropped, or has gone, or after
-    the variable was erased from it, it raises ScopeError.
+    Variables are created by scopes only, belong to one scope, and cannot be copied or pickled. A variable has no name of its own: names
+    belong
+    to the scope. A handle keeps neither its scope nor its value alive. It raises ScopeError once the scope was dropped or collected, or the
+    variable was erased.
 
-    It knows whether its value is its own: made by a run, or copied when it was set, and lent to nobody since. A run writes over such
-    a value, and over no other. Whoever asks for the value has it lent, for good: the next run that would write over it works on a copy,
-    which is the variable's own.
+    A variable knows whether it owns its value: created by a run, or copied when it was set, and not read from outside since. A run
+    overwrites
+    only owned values in place. Reading the value ends the ownership: the next run that updates it works on a copy, which the variable owns.
 
     A half is a `numpy.float16`, an operation an `Op` (or an `Operator`).
     """
@@ -77,28 +78,28 @@ class Variable:
     __slots__ = ("__weakref__", "_estimated", "_exact", "_label", "_leases", "_own", "_scope", "held", "owner")
 
     def __init__(self, *_: object, **__: object):
-        raise ScopeError("only a scope makes a variable: scope.var(name)", location=here())
+        raise ScopeError("variables are created by scopes: use scope.var(name)", location=here())
 
     def _begin(self, scope: "Scope", label: str) -> None:
         self._label = label  # for messages
         self._scope: weakref.ref[_Owner] = weakref.ref(scope)
-        self.held: object = _EMPTY  # for a run that has a lease on it; others ask for the value
-        self._own = False  # whether the value was made here, and nobody else was given it
-        self._exact: torch.Tensor | None = None  # the numbers of Python's that the value was made of, which have no dtype of their own
-        self._leases: tuple[weakref.ref[Lease], ...] = ()  # more than one only where all are shared
-        self._estimated: bool | None = None  # None where nobody has said
+        self.held: object = _EMPTY  # read directly by runs with a lease; everything else uses `value`
+        self._own = False  # whether the value was created here and not shared since
+        self._exact: torch.Tensor | None = None  # the original Python numbers, which have no dtype of their own
+        self._leases: tuple[weakref.ref[Lease], ...] = ()  # more than one only if all are shared
+        self._estimated: bool | None = None  # None: not specified
         self.owner: int | str | None = None
-        """Of the state of an optimizer, the `lineage` of its program; None for what programs may share."""
+        """The `lineage` of the program, for optimizer state; None for variables that programs may share."""
 
     @classmethod
     def _in_scope(cls, scope: "Scope", label: str) -> "Variable":
-        """For `Scope` alone."""
+        """Create a variable. For `Scope` only."""
         made = cls.__new__(cls)
         made._begin(scope, label)
         return made
 
     def __copy__(self, *_: object) -> NoReturn:
-        raise ScopeError(f'"{self._label}" belongs to its scope alone, and is not copied: scope.set(name, variable.value)')
+        raise ScopeError(f'"{self._label}" belongs to its scope and cannot be copied: use scope.set(name, variable.value)')
 
     __deepcopy__ = __reduce_ex__ = __copy__  # type: ignore[assignment]
 
@@ -111,29 +112,29 @@ class Variable:
             raise ScopeError(f'"{self._label}" belonged to a scope that was dropped')
 
     def _forget(self, *, alone: bool = False, erased: bool = False) -> None:
-        """Let go of what it holds, for good, as its scope is dropped or it is `erased`; `alone` where nobody can be running there any more.
+        """Release the value for good, because the scope is dropped or the variable is `erased`. `alone`: no run can be in progress.
 
-        A step that has kept the value lets go of it too: what a dropped scope held takes no memory, whoever has a handle.
+        Steps that cache the value release it too, so a dropped scope takes no memory even if handles remain.
         """
 
         def lose(is_written: bool) -> None:
             self.held, self._own, self._exact = _EMPTY, False, None
-            self.__class__ = _Erased if erased else _Gone  # type: ignore[assignment]  # so it raises, and runs need not look
+            self.__class__ = _Erased if erased else _Gone  # type: ignore[assignment]  # makes handles raise without a check in every run
 
         if alone:
-            lose(self._end_leases())  # without the lock: this is the collector of garbage, in whatever thread
+            lose(self._end_leases())  # without the lock: this is the garbage collector, in any thread
         else:
             self._contest(lose)
 
     def __getattr__(self, name: str) -> NoReturn:
-        """For what is not there."""
+        """Raise AttributeError for an unknown attribute."""
         raise AttributeError(f"a Variable has no attribute {name!r:.60}", name=name, obj=self)
 
     @property
     def trainable(self) -> bool:
-        """Whether training may change it here. What is told not to be stays as it is, with its state, whatever its program says.
+        """Whether training may change this variable. If False, the value and its optimizer state are kept, even if the program updates it.
 
-        A step that was prepared before that changed raises ScopeError.
+        Setting it makes steps that were prepared earlier raise ScopeError.
         """
         self._require_scope()
         return bool(self._estimated)
@@ -141,10 +142,10 @@ class Variable:
     @trainable.setter
     def trainable(self, trainable: bool) -> None:
         self._require_scope()
-        self._contest(lambda _: self._estimate(trainable))  # whoever runs on with it looks again
+        self._contest(lambda _: self._estimate(trainable))  # steps with a lease check again
 
     estimated = trainable
-    """The name of 2017 for `trainable`."""
+    """The 2017 name of `trainable`."""
 
     def _estimate(self, estimated: bool) -> None:
         self._estimated = estimated
@@ -153,13 +154,13 @@ class Variable:
             scope.frozen = scope.frozen - {self._label} if estimated else scope.frozen | {self._label}
 
     def expect_training(self) -> None:
-        """Let it be estimated where nobody has said."""
+        """Mark the variable as trainable unless this was set before."""
         if self._estimated is None:
             self._estimated = True
 
     @property
     def state(self) -> State:
-        """`DECLARED` until it is given a value."""
+        """`DECLARED` until the variable has a value, then `SET`."""
         self._require_scope()
         return State.DECLARED if self.held is _EMPTY else State.SET
 
@@ -173,14 +174,14 @@ class Variable:
 
     @property
     def value(self) -> object:
-        """The value. Raises UnsetVarError where there is none yet."""
+        """The value. Raises UnsetVarError if there is none yet."""
         scope = self._scope()
         if scope is None or scope.dropped:
             self._require_scope()
         if self.held is _EMPTY:
             raise UnsetVarError(f'"{self._label}" is declared, but has no value yet')
         value = self.held
-        self._own = False  # before leases are looked for: a run that leases it meanwhile finds it lent, or we find the lease
+        self._own = False  # before checking for leases: a concurrent run then sees either the shared value or we see its lease
         return self._contest(self._lend) if self._leases else value
 
     @value.setter
@@ -188,24 +189,24 @@ class Variable:
         self.give(value)
 
     def give(self, value: object, *, own: bool = False, exact: torch.Tensor | None = None) -> None:
-        """Let it hold `value`; its `own` if that was just made, and nobody else holds its memory.
+        """Set the value. `own=True` if it is new and nothing else refers to its memory.
 
-        Numbers of Python's, as which it was `exact`, take the dtype that a program declares when one is found to `settle` them.
+        `exact` are the original Python numbers, if any; `settle` converts them to the dtype that a program declares.
         """
         self._require_scope()
         self._contest(lambda _: self.hold(value, own=own, exact=exact))
 
     def hold(self, value: object, *, own: bool = False, exact: torch.Tensor | None = None) -> None:
-        """Do so at once, for a run that has leased it, or one that makes the variable."""
+        """Set the value without ending leases, for a run that holds one or that creates the variable."""
         self._own = False
         self.held = value
         self._exact = exact
         self._own = own
 
     def settle(self, dtype: DType) -> object:
-        """Return the value `held`, after Python's numbers that nobody has written over since have become `dtype`, where that loses nothing.
+        """Return the value; if it was set from Python numbers and not updated since, first convert them to `dtype` if that is exact.
 
-        So a fraction never becomes an integer, and only truth values are truth values. Arrays and tensors have a dtype of their own.
+        So a fraction never becomes an integer, and only bools become bools. Arrays and tensors keep their dtype.
         """
         exact, value = self._exact, self.held
         if exact is None or not isinstance(value, torch.Tensor) or value.dtype is to_torch(dtype):
@@ -216,26 +217,27 @@ class Variable:
         return self.held
 
     def _lend(self, is_written: bool) -> object:
-        """The value, for somebody who asks; a copy while it is written over."""
+        """Return the value and give up ownership; a copy if a run is overwriting it."""
         self._own = False
         return self.held.clone() if is_written and isinstance(self.held, torch.Tensor) else self.held
 
     def _contest(self, then: Callable[[bool], _R]) -> _R:
-        """Do something when no run has a lease any more. It is told whether one is under way that writes the value, and has called us."""
+        """End all leases, then call `then`. Its argument is whether a run in progress that overwrites the value is our caller."""
         while True:
             leases = self._leases
             lease = next((lease for lease in (known() for known in leases) if lease is not None), None)
             if lease is not None:
-                with lease.lock:  # which is that of all
+                with lease.lock:  # the same lock for all leases
                     return then(self._end_leases())
             result = then(False)
-            if self._leases is leases:  # else a run has leased it meanwhile, perhaps before we did that
+            if self._leases is leases:  # otherwise a run took a lease in between, possibly before `then`
                 return result
 
     def _end_leases(self, beside: "weakref.ref[Lease] | None" = None) -> bool:
-        """End all leases but those that may stand `beside` one, and say whether one was that of a run under way that writes over the value.
+        """End all leases except those that may coexist with `beside`. Return whether one belonged to a run in progress that overwrites the
+        value.
 
-        What runs read that are under way is lent to them.
+        Values read by runs in progress count as shared.
         """
         mine = beside() if beside is not None else None
         staying, is_written = [], False
@@ -254,21 +256,21 @@ class Variable:
         self._leases = tuple(staying)
         return is_written
 
-    # What a run does, which has seen that the scope is there, and holds the lock of writing
+    # For runs, which have checked that the scope exists and hold the writing lock
 
     @property
     def is_own(self) -> bool:
-        """Whether the value was made here, and lent to nobody."""
+        """Whether the value was created here and is not shared."""
         return self._own
 
     def lend(self) -> None:
-        """Note that others may hold the value from now on."""
+        """Mark the value as shared."""
         self._own = False
 
     def read(self, lease: "weakref.ref[Lease]", *, lent: bool = False) -> object:
-        """Return the value `held`, for a run that has a `lease` and does not write over it; the leases that may not stand beside that end.
+        """Return the value for a run with a `lease` that does not overwrite it, and end leases that cannot coexist.
 
-        Where the value is `lent` to those whom the run returns it to, all others end.
+        `lent=True` if the run returns the value to its caller: then all other leases end.
         """
         if self._leases:
             self._end_leases(None if lent else lease)
@@ -278,28 +280,28 @@ class Variable:
         return self.held
 
     def alone(self, value: torch.Tensor) -> torch.Tensor:
-        """`value`, which was read, for a run that writes over it: itself where it is the variable's own, else a copy."""
+        """Return `value`, which was read, for a run that overwrites it: itself if the variable owns it, else a copy."""
         if self._own:
             return value
         return value.clone(memory_format=torch.preserve_format if is_channels_last(value) else torch.contiguous_format)
 
     def is_type(self, type: type) -> bool:
-        """Whether it holds a `type`: int, bool, float, str, numpy.float16, torch.Tensor, Op or Scope. A bool is no int."""
+        """Return whether the value is of type int, bool, float, str, numpy.float16, torch.Tensor, Op or Scope. A bool is not an int."""
         self._require_scope()
         return _is_a(self.held, type)
 
     def get(self, type: type[_T]) -> _T:
-        """The value, which is a `type`. Raises UnsetVarError where there is none, ScopeError for another type."""
+        """Return the value. Raises UnsetVarError if there is none, ScopeError if it is not a `type`."""
         value = self.value
         if not _is_a(value, type):
-            raise ScopeError(f'"{self._label}" holds a {_name(value)}, not a {type.__name__}')
+            raise ScopeError(f'"{self._label}" is a {_name(value)}, not a {type.__name__}')
         return value  # type: ignore[return-value]
 
     def get_mutable(self, type: type[_T]) -> _T:
-        """Return the value, made first where there is none: this is when memory is allocated.
+        """Return the value, creating it if there is none; memory is allocated at that point.
 
-        A new tensor is empty, a new number 0, a new string "". Raises ScopeError where the value has another type, which is
-        never replaced silently: `reset()` comes first.
+        A new tensor is empty, a new number 0, a new string "". Raises ScopeError if the value has another type: call `reset()` first to
+        replace it.
         """
         self._require_scope()
         if self.held is _EMPTY:
@@ -313,21 +315,21 @@ class Variable:
             return type()
         if hasattr(type, "new_scope"):
             return self._scope().new_scope()  # type: ignore[union-attr]
-        raise ScopeError(f'"{self._label}": there is no empty {type.__name__} to begin with; set a value')
+        raise ScopeError(f'"{self._label}": cannot create an empty {type.__name__}; set a value first')
 
     def reset(self) -> None:
-        """Hold nothing again."""
+        """Remove the value."""
         self.give(_EMPTY)
 
 
 class _Gone(Variable):
-    """The handle of a variable whose scope was dropped: whatever it is asked or told, it raises ScopeError."""
+    """A handle whose scope was dropped. Every use raises ScopeError."""
 
     __slots__ = ()
     _end = "belonged to a scope that was dropped"
 
     def __repr__(self) -> str:
-        return "<Variable of a scope that was dropped>"
+        return "<Variable of a dropped scope>"
 
     def __getattribute__(self, name: str) -> Any:
         if not name.startswith("_") and hasattr(Variable, name):
@@ -344,13 +346,13 @@ class _Gone(Variable):
 
 
 class _Erased(_Gone):
-    """The handle of a variable that was erased."""
+    """A handle to an erased variable."""
 
     __slots__ = ()
     _end = "was erased from its scope"
 
     def __repr__(self) -> str:
-        return "<Variable that was erased>"
+        return "<erased Variable>"
 
 
 def _is_a(value: object, type: type) -> bool:

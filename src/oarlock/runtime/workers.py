@@ -1,6 +1,7 @@
-"""The workers of a run: the processes that run one program together, each on its own part of the data, and how they exchange tensors.
+"""Workers: processes that run one program together, each on a part of the data, and exchange tensors.
 
-`torch.distributed` carries the tensors, by gloo or NCCL, and is started by torchrun or whatever sets the same variables of the environment.
+Tensors are exchanged by `torch.distributed`, with gloo or NCCL. Workers are started by torchrun, or anything that sets the same environment
+variables.
 """
 
 import atexit
@@ -22,49 +23,49 @@ from oarlock.tensor.shares import Reduction, bounds_of
 
 __all__ = ["ProcessGroup", "Workers", "connect", "current_workers", "disconnect", "is_first_worker", "is_worker"]
 
-_TO_COME = timedelta(minutes=5)  # for all workers to start, which takes longer than any exchange
+_TO_COME = timedelta(minutes=5)  # for all workers to start, which takes longer than an exchange
 _VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 class Workers:
-    """A worker, alone: `index` 0 of a `count` of 1. What it exchanges is its own."""
+    """A single worker: `index` 0 of a `count` of 1. Exchanges return its own tensors."""
 
     index = 0
     count = 1
 
     def all_reduce(self, tensors: Sequence[torch.Tensor], op: Reduction) -> list[torch.Tensor]:
-        """The sum of each tensor over all workers, or its largest or smallest elements."""
+        """Return the element-wise sum, maximum or minimum of each tensor over all workers."""
         return list(tensors)
 
     def start_all_reduce(self, tensors: Sequence[torch.Tensor], op: Reduction) -> torch.Tensor:
-        """The elements that `all_reduce` gives, of one tensor after another: there when `finish` has returned."""
+        """Start an `all_reduce`. Return its results flattened and concatenated; they are valid after `finish`."""
         return torch.cat([tensor.reshape(-1) for tensor in self.all_reduce(tensors, op)])
 
     def finish(self, exchange: torch.Tensor) -> None:
-        """Wait for what `start_all_reduce` gives."""
+        """Wait for a `start_all_reduce`."""
 
     def all_gather(self, tensor: torch.Tensor, counts: Sequence[int] | None, axis: int) -> torch.Tensor:
-        """The tensors of all workers, one after another along `axis`, of which worker i has `counts[i]`."""
+        """Return the tensors of all workers concatenated along `axis`; worker i has size `counts[i]` there."""
         return tensor
 
     def reduce_scatter(self, tensor: torch.Tensor, counts: Sequence[int], axis: int) -> torch.Tensor:
-        """The part of this worker, along `axis`, of the sum over all workers."""
+        """Return this worker's part, along `axis`, of the sum over all workers."""
         return tensor
 
     def broadcast(self, tensor: torch.Tensor, root: int) -> torch.Tensor:
-        """The tensor of worker `root`."""
+        """Return the tensor of worker `root`."""
         return tensor
 
     def all_to_all(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Equal parts of the rows of each worker, of which this one gets those that are for it."""
+        """Split the rows of each worker into equal parts, and return the parts that are for this worker."""
         return tensor
 
     def least(self, number: int) -> int:
-        """The least of the numbers of all workers."""
+        """Return the minimum of a number over all workers."""
         return number if self.count == 1 else int(self.all_reduce([torch.tensor([number])], "min")[0])
 
     def any_says(self, flag: bool) -> bool:
-        """Whether `flag` is true of one of the workers, at least."""
+        """Return whether `flag` is true on at least one worker."""
         return not self.least(int(not flag))
 
 
@@ -72,16 +73,16 @@ _ALONE = Workers()
 
 
 class ProcessGroup(Workers):
-    """Workers that are processes, connected by a group of `torch.distributed`; the default group unless one is given.
+    """Workers that are processes, connected by a process group of `torch.distributed`; by default the default group.
 
-    Every method raises WorkerError where a worker has gone, or does not answer in the time that the group was made with.
+    Every method raises WorkerError if a worker has ended or does not answer within the timeout of the group.
     """
 
     def __init__(self, group: "distributed.ProcessGroup | None" = None):
         self.group = group
         self.index = distributed.get_rank(group)
         self.count = distributed.get_world_size(group)
-        self._started: dict[int, distributed.Work] = {}  # by where the elements lie
+        self._started: dict[int, distributed.Work] = {}  # by the address of the elements
 
     def start_all_reduce(self, tensors: Sequence[torch.Tensor], op: Reduction) -> torch.Tensor:
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
@@ -111,14 +112,16 @@ class ProcessGroup(Workers):
         if counts is None:
             counts = self._gather_counts(tensor.shape[axis], tensor.device)
         if len(counts) != self.count or counts[self.index] != tensor.shape[axis]:
-            raise ValueError(f"worker {self.index} has {tensor.shape[axis]} along axis {axis}, where {list(counts)} is said of all")
+            raise ValueError(
+                f"worker {self.index} has size {tensor.shape[axis]} along axis {axis}, which does not match the sizes {list(counts)} of all"
+            )
         rows = tensor.movedim(axis, 0).contiguous()
         sent = rows.view(torch.uint8) if rows.dtype is torch.bool else rows
         parts = [sent.new_empty(count, *sent.shape[1:]) for count in counts]
         with self._named("all_gather"):
             if min(counts) == max(counts):
                 distributed.all_gather(parts, sent, self.group)
-            else:  # a part of its own size from each, which gathering in one call has not
+            else:  # parts of different sizes, which all_gather does not support
                 parts[self.index] = sent.clone()
                 for root, part in enumerate(parts):
                     if part.numel():
@@ -137,7 +140,7 @@ class ProcessGroup(Workers):
     def reduce_scatter(self, tensor: torch.Tensor, counts: Sequence[int], axis: int) -> torch.Tensor:
         rows = tensor.movedim(axis, 0).contiguous()
         if len(counts) != self.count or sum(counts) != len(rows):
-            raise ValueError(f"{list(counts)} is said of all workers, of {len(rows)} along axis {axis}")
+            raise ValueError(f"the sizes {list(counts)} of all workers do not match {len(rows)} along axis {axis}")
         with self._named("reduce_scatter"):
             if min(counts) == max(counts):
                 own = rows.new_empty(counts[self.index], *rows.shape[1:])
@@ -169,18 +172,18 @@ class ProcessGroup(Workers):
 
     @contextmanager
     def _named(self, what: str) -> Iterator[None]:
-        """Raise what the engine raises as an error of ours, which says who waited."""
+        """Convert exceptions of the communication library to WorkerError, with the name of the exchange."""
         try:
             yield
         except RuntimeError as error:
             raise WorkerError(
                 f"worker {self.index} of {self.count}: {what} failed: {' '.join(str(error).split())[:300]}",
-                hint="another worker has ended, or does not answer; all of them begin again from their last checkpoint",
+                hint="another worker has ended or does not answer; restart all workers from their last checkpoint",
             ) from error
 
 
 def current_workers() -> Workers:
-    """The workers that this process is one of: those that `connect` has connected, else it alone."""
+    """Return the workers connected by `connect`, or a single worker."""
     if _connected is not None:
         return _connected
     return _ALONE
@@ -190,22 +193,23 @@ _connected: ProcessGroup | None = None
 
 
 def is_worker() -> bool:
-    """Whether the environment says that this process is one of several workers, connected or not."""
+    """Return whether the environment declares this process as one of several workers, connected or not."""
     return "RANK" in os.environ
 
 
 def is_first_worker() -> bool:
-    """Whether this process is the first of its workers, or alone."""
+    """Return whether this process is the first worker, or the only one."""
     return os.environ.get("RANK", "0") == "0"
 
 
 def connect(*, timeout: float = 30.0, backend: str | None = None) -> Workers:
-    """Connect this process with the other workers of its run, and return them; alone where no variable of the environment names others.
+    """Connect this process to the other workers of its run and return them; without environment variables, return a single worker.
 
-    RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say who they are, as torchrun sets them. `timeout` is for how many seconds an exchange
-    waits for a worker. `backend` is one of `torch.distributed`; unless given, gloo carries what is at a processor, and NCCL what is at a
-    GPU, where there is one. The second call returns the workers that there are. Raises ArgumentError for variables that are no such
-    numbers, and WorkerError where not all workers come.
+    The variables are RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as set by torchrun. `timeout` is the time in seconds that an exchange
+    waits
+    for a worker. `backend` is a backend of `torch.distributed`; by default gloo for CPUs and, if there is a GPU, NCCL for GPUs. A second
+    call
+    returns the same workers. Raises ArgumentError for invalid variables, and WorkerError if not all workers connect.
     """
     global _connected
     if _connected is not None:
@@ -216,9 +220,9 @@ def connect(*, timeout: float = 30.0, backend: str | None = None) -> Workers:
     missing = [name for name in _VARIABLES if name not in given]
     if missing or not all(given[name].isdecimal() for name in ("RANK", "WORLD_SIZE", "MASTER_PORT")):
         raise ArgumentError(
-            f"RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT name a worker together, and these are {given}",
+            f"RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT must all be set and valid, but are {given}",
             location=here(),
-            hint="torchrun sets them: torchrun --nproc-per-node 2 train.py",
+            hint="start workers by torchrun, which sets them: torchrun --nproc-per-node 2 train.py",
         )
     if not distributed.is_initialized():
         chosen = backend or ("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
@@ -227,17 +231,18 @@ def connect(*, timeout: float = 30.0, backend: str | None = None) -> Workers:
             store = _store_of_this_start(store, rank, count)
             distributed.init_process_group(chosen, store=store, rank=rank, world_size=count, timeout=timedelta(seconds=timeout))
         except (RuntimeError, ValueError) as error:
-            raise WorkerError(f"the workers did not all come: {' '.join(str(error).split())[:300]}", location=here()) from error
-    atexit.register(disconnect)  # an engine that Python takes down with it aborts the process, now and then
+            raise WorkerError(f"not all workers connected: {' '.join(str(error).split())[:300]}", location=here()) from error
+    atexit.register(disconnect)  # otherwise the library sometimes aborts the process at exit
     _connected = ProcessGroup()
     return _connected
 
 
 def _store_of_this_start(store: Store, rank: int, count: int) -> Store:
-    """A part of `store` that is these workers' own. Raises RuntimeError where one of them does not come.
+    """Return a part of `store` for this start of the workers only. Raises RuntimeError if a worker does not connect.
 
-    torchrun keeps one store for all its restarts, so a worker might find in it the address of one that has ended. Here each worker asks
-    under a name that nobody had before, and the first one answers each with the name of the part.
+    torchrun keeps one store for all restarts, so a worker could read the address of one that has ended. Therefore each worker sends a
+    request
+    under a unique name, and the first worker answers each with the name of the common part.
     """
     own = secrets.token_hex(8)
     if rank:
@@ -248,18 +253,18 @@ def _store_of_this_start(store: Store, rank: int, count: int) -> Store:
     until, missing = time.monotonic() + _TO_COME.total_seconds(), set(range(1, count))
     while missing:
         for other in sorted(missing):
-            if store.check([f"oarlock/asks/{other}"]):  # perhaps what one asked that has ended: it is asked again then
+            if store.check([f"oarlock/asks/{other}"]):  # possibly the request of an ended worker: it will be renewed
                 store.set(f"oarlock/answer/{store.get(f'oarlock/asks/{other}').decode()}", own)
             if store.check([f"oarlock/knows/{own}/{other}"]):
                 missing.remove(other)
         if missing and time.monotonic() > until:
-            raise RuntimeError(f"worker {min(missing)} of {count} did not come in {_TO_COME.total_seconds():.0f} s")
+            raise RuntimeError(f"worker {min(missing)} of {count} did not connect within {_TO_COME.total_seconds():.0f} s")
         time.sleep(0.01)
     return PrefixStore(own, store)
 
 
 def disconnect() -> None:
-    """End the connection that `connect` made, so that this process is a worker alone."""
+    """Close the connection made by `connect`; this process is then a single worker."""
     global _connected
     if _connected is not None:
         _connected = None

@@ -1,1 +1,1 @@
-"""A model served by HTTP: JSON, and the Open Inference Protocol v2."""
+"""Serving models over HTTP: JSON, and the Open Inference Protocol v2."""

@@ -1,4 +1,4 @@
-"""The routes of a server: the Open Inference Protocol v2, plain JSON, health and metrics."""
+"""The HTTP routes of a server: the Open Inference Protocol v2, plain JSON, health and metrics."""
 
 import asyncio
 import math
@@ -25,13 +25,13 @@ from oarlock.serving.tensors import least_bytes, lists_and_numbers
 
 __all__ = ["Service"]
 
-_INLINE = 2**14  # bytes of JSON that are read, or numbers that are written, in the loop itself; a thread for more
+_INLINE = 2**14  # maximum bytes of JSON to read, or numbers to write, in the event loop; larger work runs in a thread
 _JSON_LENGTH = "inference-header-content-length"
 _T = TypeVar("_T")
 
 
 class Service:
-    """A model behind routes. `application` is what a server of ASGI runs; `gate` stops it; `connections` counts what is open."""
+    """A served model with its routes. Run `gate` as the ASGI application, and stop it to stop the service."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Service:
         self._metrics = metrics
         self.held = HeldBytes(limits.held_bytes)
         self._queue: RunQueue | None = None
-        self._thread = ThreadPoolExecutor(1, "oarlock-read")  # one at a time: what JSON takes when it is read is many times its size
+        self._thread = ThreadPoolExecutor(1, "oarlock-read")  # one thread, because parsing JSON takes many times its size in memory
         self._description = describe(model.name, model.program, model.program.main.inputs)
         metrics.waiting.set_function(lambda: len(self.queue))
         metrics.connections.set_function(connections)
@@ -62,7 +62,7 @@ class Service:
 
     @asynccontextmanager
     async def _running(self, _: object) -> AsyncIterator[None]:
-        """While the server runs, what waits is run."""
+        """Run the queue while the server runs."""
         self._queue = RunQueue(self._model, self._limits, self._metrics)
         dispatching = asyncio.create_task(self._queue.dispatch())
         try:
@@ -90,16 +90,16 @@ class Service:
         return routing.Router(routes, redirect_slashes=False, lifespan=self._running)
 
     async def _route(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
-        """Find the route and take it. Whatever is raised on the way is answered by the gate: nothing of the library's is between."""
-        scope["app"] = self  # without one, the library answers by itself where there is no route
+        """Call the handler of a route. All exceptions are answered by the gate, not by the library."""
+        scope["app"] = self  # otherwise the library answers unknown routes itself
         try:
             await self._router(scope, receive, send)
         except require_extra("starlette.exceptions").HTTPException as error:
             what = f"{scope['method']} {scope['path']}"
             hint = "GET /v2, GET /v2/models/NAME, POST /v2/models/NAME/infer, POST /infer"
-            raise Refusal(error.status_code, ArgumentError(f"there is no {what!r:.120}", hint=hint)) from None
+            raise Refusal(error.status_code, ArgumentError(f"there is no route {what!r:.120}", hint=hint)) from None
 
-    # What there is to know
+    # Information
 
     async def _server(self, request: Any) -> Any:
         version = sys.modules["oarlock"].__version__
@@ -137,7 +137,7 @@ class Service:
         request.scope["oarlock.route"] = "infer"
         length = request.headers.get(_JSON_LENGTH)
         if length is not None and not (length.isascii() and length.isdigit() and len(length) < 12):
-            raise FormatError(f"{_JSON_LENGTH} is {length!r:.40}, which is no number of bytes")
+            raise FormatError(f"{_JSON_LENGTH} must be a number of bytes, not {length!r:.40}")
         json_length = None if length is None else int(length)
         program, limits = self._model.program, self._limits
         return await self._run(
@@ -170,40 +170,40 @@ class Service:
             raise
 
     def _understand(self, read: Callable[[bytes], Request], body: bytes) -> tuple[Request, RunSize, int]:
-        """The request in a body, the size of its run, and bytes of its answer. Raises Refusal if one of these is larger than allowed."""
+        """Return the request in a body, the size of its run, and the minimum size of its answer. Raises Refusal if a limit is exceeded."""
         asked = read(body)
         asked = Request(dict(self._model.check(asked.feed)), asked.wanted, asked.id, asked.binary)
         size = self._model.size_of(asked.feed)
         answer_bytes = self._require_allowed(asked, size.shapes)
         if size.bytes > self._limits.run_bytes:
-            message = f"the run takes {size.bytes:,} bytes, where {self._limits.run_bytes:,} are allowed"
-            raise too_much("run_bytes", message, hint="send fewer rows, or shorter ones; oarlock serve FILE --run-bytes allows more")
+            message = f"the run needs {size.bytes:,} bytes, but the limit is {self._limits.run_bytes:,}"
+            raise too_much("run_bytes", message, hint="send fewer or shorter rows, or raise oarlock serve FILE --run-bytes")
         return asked, size, answer_bytes
 
     def _require_allowed(self, asked: Request, shapes: Mapping[str, Sequence[int | None]]) -> int:
-        """The least bytes of an answer by the shapes of its outputs, as far as these are known. Raises Refusal for more than allowed."""
+        """Return the minimum size of an answer in bytes, from the known output sizes. Raises Refusal if it exceeds a limit."""
         total, limits = 0, self._limits
         for label in asked.wanted:
             shape, dtype = shapes[label], self._model.program.targets[label].dtype
             rows = shape[0] if shape else None
             if rows is not None and rows > limits.rows:
-                hint = "ask for fewer rows; oarlock serve FILE --rows allows more"
-                raise too_much("rows", f"the output {label!r} has {rows:,} rows, where {limits.rows:,} are allowed", hint=hint)
+                hint = "request fewer rows, or raise oarlock serve FILE --rows"
+                raise too_much("rows", f"the output {label!r} has {rows:,} rows, but the limit is {limits.rows:,}", hint=hint)
             total += math.prod(size for size in shape if size is not None) * least_bytes(dtype, is_binary=label in asked.binary)
         if total > limits.answer_bytes:
-            message = f"the answer has at least {total:,} bytes, where {limits.answer_bytes:,} are allowed"
+            message = f"the answer has at least {total:,} bytes, but the limit is {limits.answer_bytes:,}"
             raise too_much("answer_bytes", message, hint=FEWER)
         return total
 
     async def _aside(self, is_large: bool, work: Callable[[], _T]) -> _T:
-        """The result of `work`, done in a thread where it is large."""
+        """Return the result of `work`, computed in a thread if it is large."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, _uncollected, work) if is_large else work()
 
     async def _read_body(self, request: Any, share: Share) -> bytes:
-        """The body of a request; its bytes are counted in `share` as they come. Raises Refusal."""
+        """Read the body of a request, adding its size to `share` as it arrives. Raises Refusal."""
         limits, declared = self._limits, request.headers.get("content-length")
         if request.headers.get("content-encoding", "identity").lower() != "identity":
-            raise Refusal(415, FormatError("the body is compressed, and is read only as it is"))
+            raise Refusal(415, FormatError("compressed request bodies are not supported"))
         if declared is not None and int(declared) > limits.body_bytes:
             raise self._too_large()
         size, parts = 0, []
@@ -218,12 +218,12 @@ class Service:
             return b"".join(parts)
         except TimeoutError:
             self._metrics.refused.labels("body_seconds").inc()
-            raise Refusal(408, LimitError(f"the body took more than {limits.body_seconds:g} seconds to come")) from None
+            raise Refusal(408, LimitError(f"the request body took more than {limits.body_seconds:g} seconds to arrive")) from None
 
     def _too_large(self) -> Refusal:
         self._metrics.refused.labels("body_bytes").inc()
         most = f"{self._limits.body_bytes:,} bytes"
-        return Refusal(413, LimitError(f"the body has more than {most}", hint="oarlock serve FILE --body-bytes allows more"))
+        return Refusal(413, LimitError(f"the body has more than {most}", hint="raise oarlock serve FILE --body-bytes"))
 
 
 def _json(content: object, status: int = 200) -> Any:
@@ -231,13 +231,13 @@ def _json(content: object, status: int = 200) -> Any:
 
 
 def _uncollected(work: Callable[[], _T]) -> _T:
-    """The result of `work`; meanwhile, the lists that JSON is read into are not searched for garbage again and again."""
+    """Return the result of `work`, with garbage collection paused, because parsing JSON creates many lists."""
     with collection_paused():
         return work()
 
 
 class _Response:
-    """An answer, sent piece by piece, as fast as the client reads. Its bytes are held until then."""
+    """An answer, sent in pieces at the client's speed. Its bytes count against the limit until it is sent."""
 
     def __init__(self, answer: Answer, share: Share):
         self._answer = answer
@@ -259,11 +259,11 @@ class _Response:
 
 
 async def _parts(request: Any) -> AsyncIterator[bytes]:
-    """The body of a request as it comes. Raises Refusal where the client goes away."""
+    """Yield the body of a request as it arrives. Raises Refusal if the client disconnects."""
     while True:
         message = await request.receive()
         if message["type"] != "http.request":
-            raise Refusal(499, FormatError("the client went away before its request was whole"))
+            raise Refusal(499, FormatError("the client disconnected before its request was complete"))
         yield message.get("body", b"")
         if not message.get("more_body", False):
             return

@@ -1,7 +1,7 @@
-"""Connections that are held to limits: how many there are, how long the head of a request takes, how long an answer waits to be read.
+"""Limits on connections that the server library lacks: their number, the time to send a request head, and the time to read an answer.
 
-The server library knows none of these. What is relied on of its protocol, beside the methods that every protocol of asyncio has, is small:
-`connections`, `transport`, `conn`, `cycle` with `response_complete`, and `send_400_response`.
+Besides asyncio's protocol methods, this relies on these members of the library's protocol: `connections`, `transport`, `conn`, `cycle`
+with `response_complete`, and `send_400_response`.
 """
 
 import re
@@ -17,21 +17,21 @@ from oarlock.serving.refusal import error_body
 
 __all__ = ["limited_protocol", "sweep"]
 
-_CHUNK = re.compile(rb"\r\n[0-9a-fA-F]{1,20}[ \t]{0,8}(?:;[^\r\n]*+)?\r\n")  # the head of a chunk, or what looks like one
-_CHUNKS_AT_ONCE, _CHUNKS = 4_000, 50_000  # in what is read at once, and in a body
+_CHUNK = re.compile(rb"\r\n[0-9a-fA-F]{1,20}[ \t]{0,8}(?:;[^\r\n]*+)?\r\n")  # the head of a chunk, or bytes that look like one
+_CHUNKS_AT_ONCE, _CHUNKS = 4_000, 50_000  # per read, and per body
 
 
 def limited_protocol(limits: ServingLimits, metrics: Metrics) -> type[Any]:
-    """The class of a protocol for the server library; one is made for each connection."""
+    """Return the protocol class for the server library, which creates one instance per connection."""
     base: Any = require_extra("uvicorn.protocols.http.h11_impl").H11Protocol
 
     class LimitedProtocol(base):
-        """A connection. `head_since`: since when the head of a request is waited for, None while one is answered, or none has begun."""
+        """A connection. `head_since` is the time since which a request head is awaited; None while a request is answered."""
 
         head_since: float | None = None
         unsent_since: float | None = None
         is_refused = False
-        chunks = 0  # of the body that comes
+        chunks = 0  # of the current body
 
         def connection_made(self, transport: Any) -> None:
             self.is_refused = len(self.connections) >= limits.connections
@@ -60,32 +60,32 @@ def limited_protocol(limits: ServingLimits, metrics: Metrics) -> type[Any]:
             super().on_response_complete()
 
         def send_400_response(self, msg: str) -> None:
-            """Answer what is no HTTP, as we answer all that is malformed; what had begun to be answered just ends."""
+            """Answer a request that is not HTTP with an error, like other malformed requests; if an answer has begun, just close."""
             if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
                 metrics.answered("other", 400, 0.0)
-                hint = f"the head of a request has at most {limits.header_bytes:,} bytes"
-                self.transport.write(_answer(b"400 Bad Request", error_body(FormatError("this is no request of HTTP", hint=hint))))
+                hint = f"request heads are limited to {limits.header_bytes:,} bytes"
+                self.transport.write(_answer(b"400 Bad Request", error_body(FormatError("this is not an HTTP request", hint=hint))))
             self.transport.close()
 
         def _end_by_chunks(self) -> None:
-            """Answer a body in pieces of a few bytes, each of which takes the time of a large one."""
+            """Refuse a body sent in many tiny chunks, each of which costs as much time as a large one."""
             self.is_refused = True
             if not self.transport.is_closing():
                 metrics.refused.labels("chunks").inc()
                 metrics.answered("other", 413, 0.0)
-                error = LimitError("the body comes in too many chunks", hint="send a Content-Length, or chunks of 1,000 bytes and more")
+                error = LimitError("the body has too many chunks", hint="send a Content-Length, or chunks of at least 1,000 bytes")
                 self.transport.write(_answer(b"413 Content Too Large", error_body(error)))
                 self.transport.close()
 
         def _is_between(self) -> bool:
-            """Whether no request is being answered."""
+            """Return whether no request is being answered."""
             return self.cycle is None or self.cycle.response_complete
 
     return LimitedProtocol
 
 
 def sweep(connections: Collection[Any], limits: ServingLimits, metrics: Metrics) -> None:
-    """End the connections that take too long: for the head of a request, or to read what is written to them. To be called now and then."""
+    """Close connections that take too long to send a request head or to read an answer. Call it periodically."""
     now = time.monotonic()
     for each in list(connections):
         unsent = each.transport.get_write_buffer_size() > 0
@@ -104,7 +104,7 @@ def _end(transport: Any, limit: str, metrics: Metrics) -> None:
 def _refuse(transport: Any, limits: ServingLimits, metrics: Metrics) -> None:
     if not transport.is_closing():
         metrics.refused.labels("connections").inc()
-        error = LimitError(f"{limits.connections} connections are open already", hint="ask again in a moment")
+        error = LimitError(f"{limits.connections} connections are already open", hint="retry in a moment")
         transport.write(_answer(b"503 Service Unavailable", error_body(error)))
         transport.close()
 

@@ -1,4 +1,4 @@
-"""The libraries of the extra `serve`, imported when a server is made."""
+"""Lazy imports of the libraries of the extra `serve`."""
 
 import importlib
 from types import ModuleType
@@ -9,7 +9,7 @@ __all__ = ["require_extra"]
 
 
 def require_extra(name: str) -> ModuleType:
-    """The module `name` of the extra. Raises ArgumentError where it is not installed."""
+    """Import the module `name`. Raises ArgumentError if it is not installed."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

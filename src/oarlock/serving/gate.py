@@ -1,6 +1,6 @@
-"""The gate that every request passes on its way in and out: it is counted, held to limits, and answered by an error where it is refused.
+"""The outermost ASGI application: counts requests, enforces limits, and converts exceptions to error answers.
 
-It knows no routes, and no server library but for the messages of ASGI.
+It depends on ASGI messages only, not on routes or the server library.
 """
 
 import asyncio
@@ -23,15 +23,15 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
-_DRAIN_SECONDS = 2.0  # for what a client still sends when it has its refusal; a connection closed at once takes that away from it
-_DRAIN_BODIES = 4  # as many times the largest body are read for that, and thrown away
+_DRAIN_SECONDS = 2.0  # time to read the rest of a refused request; closing immediately could discard the answer
+_DRAIN_BODIES = 4  # at most this many times the maximum body size is read and discarded
 _INTERNAL = json.dumps({"error": "the server failed; its log says how", "type": "InternalError"}).encode()
 
 
 class Gate:
-    """An application around another. `hosts` are the names by which this server may be called, None for any.
+    """An ASGI application around another one. `hosts` are the accepted Host names, None for any.
 
-    `stop` refuses what comes from now on; `accepted` counts what came before that, and is not answered yet.
+    After `stop`, new requests are refused. `accepted` is the number of earlier requests not answered yet.
     """
 
     def __init__(self, inner: Application, limits: ServingLimits, metrics: Metrics, hosts: frozenset[str] | None):
@@ -43,7 +43,7 @@ class Gate:
         self.is_stopping = False
 
     def stop(self) -> None:
-        """Refuse every request from now on, and say that the server is not ready."""
+        """Refuse all new requests, and report that the server is not ready."""
         self.is_stopping = True
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -79,34 +79,37 @@ class Gate:
             await exchange.refuse(status_of(error), error_body(error))
         except TimeoutError:
             self._metrics.refused.labels("seconds").inc()
-            late = LimitError(f"the answer took more than {self._limits.seconds:g} seconds", hint="ask again later, or for less at once")
+            late = LimitError(f"the answer took more than {self._limits.seconds:g} seconds", hint="retry later, or send a smaller request")
             await exchange.refuse(503, error_body(late), 1)
-        except asyncio.CancelledError:  # by the server library alone, whose stop has waited long enough
-            ended = LimitError(f"the server has stopped, and waits for an answer no longer than {self._limits.stop_seconds:g} seconds")
+        except asyncio.CancelledError:  # only raised by the server library, after the stop timeout
+            ended = LimitError(f"the server was stopped, and the answer took more than {self._limits.stop_seconds:g} seconds")
             await exchange.refuse(503, error_body(ended), 1)
         except Exception:
             traceback.print_exc(file=sys.stderr)
             await exchange.refuse(500, _INTERNAL)
 
     def _require_welcome(self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> None:
-        """Raise Refusal for a request that is not looked at."""
+        """Check the request head. Raises Refusal."""
         if scope["http_version"] not in ("1.0", "1.1"):
-            error = FormatError(f"HTTP/{scope['http_version']:.20} is not spoken here", hint="HTTP/1.1")
+            error = FormatError(f"HTTP/{scope['http_version']:.20} is not supported", hint="use HTTP/1.1")
             raise Refusal(400, error)
         if self.is_stopping and not scope["path"].startswith(("/v2/health/", "/metrics")):
-            raise Refusal(503, ArgumentError("the server is stopping", hint="ask another one"), retry=1)
+            raise Refusal(503, ArgumentError("the server is stopping", hint="use another server"), retry=1)
         if sum(len(name) + len(value) + 4 for name, value in scope["headers"]) + len(scope["raw_path"]) > self._limits.header_bytes:
             raise Refusal(431, LimitError(f"more than {self._limits.header_bytes:,} bytes before the body"))
         host = headers.get(b"host", b"").decode("latin-1").lower()
         name = host[: host.index("]") + 1] if host.startswith("[") and "]" in host else host.partition(":")[0]
         if self._hosts is not None and name not in self._hosts:
             raise Refusal(
-                421, ArgumentError(f"this server is not called {name!r:.80}", hint="oarlock serve FILE --host 0.0.0.0 answers by any name")
+                421,
+                ArgumentError(
+                    f"the host name {name!r:.80} is not allowed", hint="use oarlock serve FILE --host 0.0.0.0 to allow any host name"
+                ),
             )
 
 
 class _Exchange:
-    """One request and its answer. What was not read of a body when the answer is there is read, for a moment, and thrown away."""
+    """One request and its answer. The unread rest of a body is read and discarded for a moment after the answer."""
 
     def __init__(self, scope: Mapping[str, Any], receive: Receive, send: Send, limits: ServingLimits, *, close: bool):
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
@@ -129,7 +132,7 @@ class _Exchange:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             if self.deadline is not None:
-                self.deadline.reschedule(None)  # from here on, the time that the client has to read is limited
+                self.deadline.reschedule(None)  # from here on, the client's reading time is limited instead
             if self._more or self._close:
                 message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
         elif message["type"] == "http.response.body" and not message.get("more_body", False) and self._more:
@@ -139,7 +142,7 @@ class _Exchange:
         await self._send(message)
 
     async def refuse(self, status: int, body: bytes, retry: int | None = None) -> None:
-        """Answer with an error, unless an answer has begun; then nothing more is sent, and the connection ends."""
+        """Send an error answer; if an answer has begun, send nothing more and close the connection."""
         if self.status is not None:
             return
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
@@ -157,5 +160,5 @@ class _Exchange:
         except (
             TimeoutError,
             asyncio.CancelledError,
-        ):  # cancelled by the server library, which stops: the answer is sent, and needs its end
+        ):  # cancelled by the server library while stopping; the answer still needs its end
             pass

@@ -1,4 +1,4 @@
-"""How much a server takes on: what a stranger on the network may use of it."""
+"""The limits of a server that untrusted clients may use."""
 
 from dataclasses import dataclass
 
@@ -7,16 +7,18 @@ __all__ = ["ServingLimits"]
 
 @dataclass(frozen=True)
 class ServingLimits:
-    """Upper bounds of a server; `oarlock serve` has an option for those that depend on the model.
+    """Limits of a server; those that depend on the model are options of `oarlock serve`.
 
-    Of one request: `body_bytes` of its body, `header_bytes` of what stands before it; `seconds` from its head to its answer, of which
-    `body_seconds` for its body; `json_values` numbers, texts and lists in its JSON; `rows` of a tensor in it, and of an answer;
-    `answer_bytes` of an answer, and `run_bytes` of the values that its run has in memory at once. Of all of them: `held_bytes` of requests
-    and answers at once, `queue` requests that wait to be run, `connections`.
+    Per request: `body_bytes` of the body; `header_bytes` of the head; `seconds` from head to answer, including `body_seconds` to receive
+    the
+    body; `json_values` numbers, strings and lists in the JSON; `rows` of each tensor, also in the answer; `answer_bytes` of the answer;
+    `run_bytes` of simultaneously live values in the run. In total: `held_bytes` of requests and answers in memory, `queue` waiting
+    requests,
+    `connections` open connections.
 
-    A connection has `header_seconds` for the head of a request, `idle_seconds` between two of them, and `write_seconds` to take what is
-    written to it. `batch_rows` rows of several requests are run at once, and one waits `batch_seconds` for others that are being read.
-    A server that is stopped has `stop_seconds` to answer what it has accepted.
+    A connection has `header_seconds` to send a request head, `idle_seconds` between requests, and `write_seconds` to read an answer. Up to
+    `batch_rows` rows of several requests run together; a request waits up to `batch_seconds` for others that are being received. A stopping
+    server has `stop_seconds` to answer accepted requests.
     """
 
     body_bytes: int = 16 * 2**20

@@ -1,4 +1,4 @@
-"""The counters of a server, as Prometheus reads them."""
+"""The Prometheus metrics of a server."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 class Metrics:
-    """Counters of one server, in a registry of their own."""
+    """The metrics of one server, in a separate registry."""
 
     def __init__(self) -> None:
         client: Any = require_extra("prometheus_client")
@@ -19,16 +19,16 @@ class Metrics:
         self._client = client
         self.requests = client.Counter("oarlock_requests", "Requests answered", ["route", "status"], registry=registry)
         self.seconds = client.Histogram(
-            "oarlock_request_seconds", "From the head of a request to its answer", ["route"], buckets=_SECONDS, registry=registry
+            "oarlock_request_seconds", "Time from request head to answer", ["route"], buckets=_SECONDS, registry=registry
         )
-        self.in_flight = client.Gauge("oarlock_requests_in_flight", "Requests that are not answered yet", registry=registry)
-        self.waiting = client.Gauge("oarlock_queue_length", "Requests that wait to be run", registry=registry)
+        self.in_flight = client.Gauge("oarlock_requests_in_flight", "Requests not answered yet", registry=registry)
+        self.waiting = client.Gauge("oarlock_queue_length", "Requests waiting to run", registry=registry)
         self.connections = client.Gauge("oarlock_connections", "Open connections", registry=registry)
         self.held_bytes = client.Gauge("oarlock_held_bytes", "Bytes of requests and answers in memory", registry=registry)
-        self.refused = client.Counter("oarlock_refused", "What was refused or ended, by the limit", ["limit"], registry=registry)
+        self.refused = client.Counter("oarlock_refused", "Refused requests and closed connections, by limit", ["limit"], registry=registry)
         self.batch_requests = client.Histogram("oarlock_batch_requests", "Requests in one run", buckets=_COUNTS, registry=registry)
         self.batch_rows = client.Histogram("oarlock_batch_rows", "Rows in one run", buckets=_COUNTS, registry=registry)
-        self.run_seconds = client.Histogram("oarlock_run_seconds", "One run of the model", buckets=_SECONDS, registry=registry)
+        self.run_seconds = client.Histogram("oarlock_run_seconds", "Duration of one model run", buckets=_SECONDS, registry=registry)
         client.ProcessCollector(registry=registry)
 
     def answered(self, route: str, status: int, seconds: float) -> None:
@@ -43,5 +43,5 @@ class Metrics:
         self.run_seconds.observe(seconds)
 
     def page(self) -> tuple[bytes, str]:
-        """The page, and its media type."""
+        """Return the metrics page and its media type."""
         return self._client.generate_latest(self._registry), self._client.CONTENT_TYPE_LATEST

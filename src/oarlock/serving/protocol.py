@@ -1,7 +1,7 @@
-"""The Open Inference Protocol v2 over REST: what a model takes and gives, requests read, answers written. No server library.
+"""The Open Inference Protocol v2 over REST: model metadata, parsing of requests, formatting of answers. Uses no server library.
 
-Requests and answers are JSON, and tensors may also follow it as bytes: the binary tensor data extension.
-The specification: https://github.com/kserve/open-inference-protocol
+Requests and answers are JSON; tensors may also follow as bytes, with the binary tensor data extension. The specification:
+https://github.com/kserve/open-inference-protocol
 """
 
 import json
@@ -32,7 +32,7 @@ from oarlock.suggestions import did_you_mean, list_names
 
 __all__ = ["Answer", "Request", "describe", "read_plain", "read_request", "write_answer", "write_plain"]
 
-FEWER = "ask for fewer rows, or for fewer outputs; oarlock serve FILE --answer-bytes allows more"
+FEWER = "request fewer rows or outputs, or raise oarlock serve FILE --answer-bytes"
 _MOST_AXES = 16
 _MOST_ID = 256
 _PIECE_BYTES = 2**17
@@ -40,9 +40,9 @@ _PIECE_BYTES = 2**17
 
 @dataclass(frozen=True)
 class Request:
-    """A request: the tensors that are fed, the labels of the targets that are wanted, and the caller's `id`.
+    """A request: the input tensors, the labels of the requested targets, and the caller's `id`.
 
-    `binary` are the labels whose tensors are wanted as bytes.
+    `binary` are the labels whose tensors are requested as bytes.
     """
 
     feed: dict[str, torch.Tensor]
@@ -53,7 +53,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """The body of an answer in pieces, and where its JSON ends, None where it is nothing else."""
+    """The body of an answer in pieces. `json_length` is the length of its JSON if bytes follow, else None."""
 
     pieces: Sequence[bytes]
     json_length: int | None = field(default=None)
@@ -64,7 +64,7 @@ class Answer:
 
 
 def describe(name: str, program: Program, inputs: Sequence[Var]) -> dict[str, Any]:
-    """The model's metadata: its inputs and outputs with datatypes and shapes, -1 for a size that a request chooses."""
+    """Return the metadata of a model: datatypes and shapes of its inputs and outputs, with -1 for variable sizes."""
     return {
         "name": name,
         "versions": [],
@@ -83,22 +83,23 @@ def _describe_tensor(name: str, var: Var) -> dict[str, Any]:
 
 
 def read_request(body: bytes, program: Program, limits: ServingLimits, *, json_length: int | None = None) -> Request:
-    """The request in a body, of which the JSON is `json_length` bytes, all of it where that is None.
+    """Parse a request. The JSON is the first `json_length` bytes of the body, or all of it if that is None.
 
-    Raises FormatError for what is no request, FeedError for a tensor that is not what it says, UndefinedVarError for an unknown output,
-    Refusal for more values or rows than `limits` allow.
+    Raises FormatError for an invalid request, FeedError for an invalid tensor, UndefinedVarError for an unknown output, Refusal if a limit
+    is
+    exceeded.
     """
     if json_length is not None and not 0 <= json_length <= len(body):
-        raise FormatError(f"the JSON has {json_length} bytes by its header, and the body {len(body):,}")
+        raise FormatError(f"the header declares {json_length} bytes of JSON, but the body has only {len(body):,}")
     length = len(body) if json_length is None else json_length
     message = _read_json(body[:length], limits)
     inputs = message.get("inputs")
     if not isinstance(inputs, list):
-        raise FormatError('a request has "inputs", a list of tensors')
+        raise FormatError('a request needs "inputs", a list of tensors')
     id, raw, feed = message.get("id"), memoryview(body)[length:], dict[str, torch.Tensor]()
     known = {var.name: var for var in program.main.inputs}
     if id is not None and (not isinstance(id, str) or len(id) > _MOST_ID):
-        raise FormatError(f"an id is text of at most {_MOST_ID} characters")
+        raise FormatError(f"the id must be a string of at most {_MOST_ID} characters")
     for item in inputs:
         name = _name_of(item)
         if name not in known:
@@ -107,34 +108,34 @@ def read_request(body: bytes, program: Program, limits: ServingLimits, *, json_l
             raise FormatError(f"{name!r:.80} is given twice")
         feed[name], raw = _read_tensor(name, item, raw, limits)
     if len(raw):
-        raise FormatError(f"{len(raw):,} bytes follow those of the last tensor")
+        raise FormatError(f"{len(raw):,} unexpected bytes after the last tensor")
     wanted, binary = _read_outputs(message, program)
     return Request(feed, wanted, id, binary)
 
 
 def _read_json(text: bytes, limits: ServingLimits) -> dict[str, Any]:
-    """The JSON object in `text`. Raises Refusal for too many values, each of which takes up to 200 bytes and some time when it is read."""
-    values = 1 + sum(text.count(mark) for mark in (b",", b"[", b"{"))  # in texts too, of which a request has few
+    """Parse a JSON object. Raises Refusal for too many values, each of which takes up to 200 bytes and some time."""
+    values = 1 + sum(text.count(mark) for mark in (b",", b"[", b"{"))  # also counts marks inside strings, which are rare in requests
     if values > limits.json_values:
-        hint = "tensors may follow the JSON as bytes (binary_data_size); oarlock serve FILE --json-values allows more"
+        hint = "send tensors as bytes after the JSON (binary_data_size), or raise oarlock serve FILE --json-values"
         raise too_much("json_values", f"the JSON has more than {limits.json_values:,} values", hint=hint)
     return read_once(text, lambda fault: FormatError(f"the body {fault}"))
 
 
 def _require_few_rows(name: str, shape: Sequence[int], limits: ServingLimits) -> None:
-    """Raise Refusal for more rows than are allowed. Of a tensor without elements, which is free to send, all sizes count."""
+    """Check the number of rows. Raises Refusal. For a tensor without elements, which is free to send, all sizes count."""
     rows = math.prod(size or 1 for size in shape) if 0 in shape else max(shape[:1], default=1)
     if rows > limits.rows:
-        hint = "send fewer rows in one request; oarlock serve FILE --rows allows more"
-        raise too_much("rows", f"{name!r:.80} has {rows:,} rows, where {limits.rows:,} are allowed", hint=hint)
+        hint = "send fewer rows per request, or raise oarlock serve FILE --rows"
+        raise too_much("rows", f"{name!r:.80} has {rows:,} rows, but the limit is {limits.rows:,}", hint=hint)
 
 
 def _name_of(item: object) -> str:
     if not isinstance(item, dict):
-        raise FormatError(f"a tensor is an object, not {type(item).__name__}")
+        raise FormatError(f"a tensor must be an object, not {type(item).__name__}")
     name = item.get("name")
     if not isinstance(name, str):
-        raise FormatError('a tensor has a "name"')
+        raise FormatError('a tensor needs a "name"')
     return name
 
 
@@ -147,39 +148,39 @@ def _unknown_input(shown: str, name: str, inputs: Mapping[str, Var]) -> FeedErro
 
 
 def _read_tensor(name: str, item: Mapping[str, Any], raw: memoryview, limits: ServingLimits) -> tuple[torch.Tensor, memoryview]:
-    """A tensor of a request, and the bytes that are left for those after it."""
+    """Parse a tensor of a request; return it and the remaining bytes after the JSON."""
     shape, datatype = item.get("shape"), item.get("datatype")
     dtype = DATATYPES.get(datatype) if isinstance(datatype, str) else None
     if dtype is None:
-        raise FormatError(f"{name!r:.80} has the datatype {datatype!r:.40}", contract="one of " + ", ".join(DATATYPES))
+        raise FormatError(f"{name!r:.80} has the unknown datatype {datatype!r:.40}", contract="one of " + ", ".join(DATATYPES))
     if not isinstance(shape, list) or len(shape) > _MOST_AXES or not all(type(size) is int and 0 <= size < 2**31 for size in shape):
-        raise FormatError(f"{name!r:.80} has no shape of at most {_MOST_AXES} whole numbers")
+        raise FormatError(f"{name!r:.80} needs a shape of at most {_MOST_AXES} non-negative integers")
     count = _parameters(item).get("binary_data_size")
     if count is None:
         tensor = from_json(name, item.get("data"), shape, dtype)
         _require_few_rows(name, shape, limits)
         return tensor, raw
     if type(count) is not int or not 0 <= count <= len(raw) or "data" in item:
-        raise FormatError(f"{name!r:.80} has a binary_data_size that the {len(raw):,} bytes after the JSON do not have, or data as well")
+        raise FormatError(f"{name!r:.80} has data as well, or a binary_data_size beyond the {len(raw):,} bytes after the JSON")
     tensor = from_raw(name, bytes(raw[:count]), shape, dtype)
     _require_few_rows(name, shape, limits)
     return tensor, raw[count:]
 
 
 def _read_outputs(message: Mapping[str, Any], program: Program) -> tuple[tuple[str, ...], frozenset[str]]:
-    """The labels that are wanted, all unless said otherwise, and those wanted as bytes."""
+    """Return the requested labels, by default all, and those requested as bytes."""
     asked = message.get("outputs")
     all_binary = _parameters(message).get("binary_data_output") is True
     if asked is None:
         return tuple(program.targets), frozenset(program.targets if all_binary else ())
     if not isinstance(asked, list) or not all(isinstance(item, dict) and isinstance(item.get("name"), str) for item in asked):
-        raise FormatError('"outputs" is a list of objects with a "name"')
+        raise FormatError('"outputs" must be a list of objects with a "name"')
     wanted = tuple(dict.fromkeys(item["name"] for item in asked))
     for name in wanted:
         if name not in program.targets:
             raise UndefinedVarError(
-                f"{name!r:.80} is no output of the model",
-                given=[f"there are: {list_names(name, program.targets)}"],
+                f"{name!r:.80} is not an output of the model",
+                given=[f"it has: {list_names(name, program.targets)}"],
                 hint=did_you_mean(name, program.targets),
             )
     binary = {item["name"] for item in asked if _parameters(item).get("binary_data", all_binary) is True}
@@ -192,7 +193,7 @@ def _parameters(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def write_answer(name: str, request: Request, values: Mapping[str, torch.Tensor], program: Program, limits: ServingLimits) -> Answer:
-    """The answer to a request; its tensors are flat, in row order. Raises Refusal for more than `answer_bytes`."""
+    """Format the answer to a request; tensors are flat, in row-major order. Raises Refusal beyond `answer_bytes`."""
     raw = [piece for label in request.wanted if label in request.binary for piece in raw_pieces(values[label])]
     text = gather(_answer_text(name, request, values, program), limits.answer_bytes - sum(map(len, raw)), limits)
     return Answer([*text, *raw], sum(map(len, text)) if request.binary else None)
@@ -223,7 +224,7 @@ def _json(content: object) -> str:
 
 
 def gather(texts: Iterable[str], largest: int, limits: ServingLimits) -> list[bytes]:
-    """The texts as pieces of a body, each of some size. Raises Refusal as soon as they have more than `largest` bytes."""
+    """Join texts into pieces of a body. Raises Refusal as soon as they exceed `largest` bytes."""
     pieces, parts, total, size = list[bytes](), list[bytes](), 0, 0
     for text in texts:
         parts.append(text.encode())
@@ -238,7 +239,7 @@ def gather(texts: Iterable[str], largest: int, limits: ServingLimits) -> list[by
 
 
 def read_plain(body: bytes, program: Program, limits: ServingLimits) -> Request:
-    """The request in plain JSON, `{"x": [[1.0, 2.0]]}`: nested lists by the names of inputs. Raises as `read_request`."""
+    """Parse a plain JSON request, `{"x": [[1.0, 2.0]]}`: nested lists by input name. Raises as `read_request` does."""
     message = _read_json(body, limits)
     inputs = {var.name: var for var in program.main.inputs}
     feed = {}
@@ -252,7 +253,7 @@ def read_plain(body: bytes, program: Program, limits: ServingLimits) -> Request:
 
 
 def write_plain(values: Mapping[str, torch.Tensor], limits: ServingLimits) -> Answer:
-    """The answer in plain JSON: nested lists by the labels of targets. Raises Refusal for more than `answer_bytes`."""
+    """Format an answer in plain JSON: nested lists by target label. Raises Refusal beyond `answer_bytes`."""
     return Answer(gather(_plain_text(values), limits.answer_bytes, limits))
 
 

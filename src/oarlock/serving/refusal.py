@@ -1,4 +1,4 @@
-"""Errors of ours as answers: a status, and the fields of the error as JSON."""
+"""Errors as HTTP answers: a status, and the fields of the error as JSON."""
 
 import json
 
@@ -7,8 +7,8 @@ from oarlock.errors import KernelError, LimitError, OarlockError, ShapeError, Un
 __all__ = ["Refusal", "error_body", "status_of", "too_much"]
 
 
-class Refusal(Exception):  # noqa: N818  it carries an error
-    """An `error` of ours with the `status` of its answer, the seconds after which to `retry` if that helps, and the `limit` it met."""
+class Refusal(Exception):  # noqa: N818  wraps an error
+    """An `error` with the HTTP `status` of its answer, the seconds after which to `retry` if that helps, and the exceeded `limit`."""
 
     def __init__(self, status: int, error: OarlockError, *, retry: int | None = None, limit: str | None = None):
         super().__init__(str(error))
@@ -19,12 +19,12 @@ class Refusal(Exception):  # noqa: N818  it carries an error
 
 
 def too_much(limit: str, message: str, *, hint: str) -> Refusal:
-    """A refusal, by status 413, of a request that goes beyond a `limit` of `ServingLimits`, or whose answer would."""
+    """Return a refusal with status 413 for a request or answer that exceeds a `limit` of `ServingLimits`."""
     return Refusal(413, LimitError(message, hint=hint), limit=limit)
 
 
 def status_of(error: OarlockError) -> int:
-    """The status for an error: 404 for a name that is not there, 422 for values that a run refuses, 400 for any other request."""
+    """Return the HTTP status of an error: 404 for an unknown name, 422 for values rejected by a run, 400 otherwise."""
     if isinstance(error, UndefinedVarError):
         return 404
     if isinstance(error, KernelError | LimitError | ShapeError):
@@ -33,7 +33,7 @@ def status_of(error: OarlockError) -> int:
 
 
 def error_body(error: OarlockError) -> bytes:
-    """`{"error": ..., "type": ...}` and what else the error says; but not the line of the author, which is none of the caller's."""
+    """Format an error: `{"error": ..., "type": ...}` and its other fields, except the source location, which is not for clients."""
     fields = {
         "error": error.message,
         "type": type(error).__name__,

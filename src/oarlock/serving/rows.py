@@ -1,8 +1,7 @@
-"""Whether the rows of requests may be run together: whether a program computes each row of its inputs alone.
+"""Checks whether requests may be batched: whether a program computes each row of its inputs independently.
 
-This is shown by the program, op by op (`passes/rows.py`), and where it is not shown, it is not so.
-
-Rows begin as the first dimension, and may be another one on the way, or a part of one: a transformer has its words first for a while.
+This is proved from the program, op by op (`passes/rows.py`); without a proof, requests are not batched. The row dimension is the first
+one in inputs and outputs, but may be another one, or part of one, in between, as in a transformer.
 """
 
 from collections.abc import Collection
@@ -19,11 +18,11 @@ from oarlock.registry.declaration import Operator
 
 __all__ = ["Rows", "find_rows"]
 
-_FILLED = ("full", "full_batch_size_like", "full_like")  # of which every row is the same
+_FILLED = ("full", "full_batch_size_like", "full_like")  # all rows of their results are equal
 
 
 class Rows(NamedTuple):
-    """The name of the size that counts rows, which every output leads with; or None, and `reason`, why rows are not shown to be alone."""
+    """The symbol of the row count, which leads every output; or None with the `reason` why rows are not provably independent."""
 
     symbol: str | None
     inputs: tuple[Var, ...] = ()
@@ -31,11 +30,11 @@ class Rows(NamedTuple):
 
 
 class _NotShownError(Exception):
-    """Why it is not shown."""
+    """The reason why independence of rows is not proved."""
 
 
 def find_rows(program: Program, catalogue: Catalogue) -> Rows:
-    """The rows of a program that is run for its targets, outside of training."""
+    """Return the rows of a program that computes its targets, outside of training."""
     ops = needed_ops(program.main.ops, program.targets.values())
     needed = {var for op in ops for var in op.reads} | set(program.targets.values())
     inputs = tuple(var for var in program.main.inputs if var in needed and var.initializer is None)
@@ -47,7 +46,7 @@ def find_rows(program: Program, catalogue: Catalogue) -> Rows:
                 _follow(op, catalogue.get(op.type), symbol, places)
         for label, var in program.targets.items():
             if places.get(var) != Place(0) or not var.shape or var.shape[0] != symbol:
-                raise _NotShownError(f"the output {label!r} is {var.type_text}, and does not lead with the rows {symbol}")
+                raise _NotShownError(f"the first dimension of the output {label!r}, {var.type_text}, is not the row count {symbol}")
     except _NotShownError as why:
         return Rows(None, inputs, str(why))
     return Rows(symbol, inputs)
@@ -58,14 +57,15 @@ def _leading_symbol(inputs: Collection[Var]) -> str:
     symbol = next(iter(leading)) if len(leading) == 1 else None
     legal = isinstance(symbol, str) and all(var.row_splits_of is None and axes_with(var.shape, symbol) == [0] for var in inputs)
     if not isinstance(symbol, str) or not legal or names_in(symbol) != {symbol}:
-        raise _NotShownError("its inputs do not lead with one size that a request chooses")
+        raise _NotShownError("the first dimension of its inputs is not one variable size")
     return symbol
 
 
 def _follow_numbers(op: Op, symbol: str, places: dict[Var, Place], numbers: dict[Var, Place]) -> bool:
-    """Whether `op` makes, or reads, the numbers of rows from 0 on, which are in `numbers`. Who takes by them has from each row its own.
+    """Return whether `op` creates or reads the row indexes 0, 1, ..., which are in `numbers`. Indexing by them selects each row's own
+    element.
 
-    Masks are written so: `x[arange(n)[:, None], places]`. Raises _NotShownError for anything else that reads such numbers.
+    Masks are built this way: `x[arange(n)[:, None], places]`. Raises _NotShownError for any other use of row indexes.
     """
     bounds = {"start": (0,), "stop": None, "step": 1} | op.attributes
     if op.type == "arange" and (bounds["start"], bounds["stop"], bounds["step"]) == ((0,), (symbol,), 1):
@@ -92,7 +92,7 @@ def _follow_numbers(op: Op, symbol: str, places: dict[Var, Place], numbers: dict
 
 
 def _follow(op: Op, operator: Operator, symbol: str, places: dict[Var, Place]) -> None:
-    """Add to `places` where `op` has rows in what it computes. Raises _NotShownError where it is not shown that it computes each alone."""
+    """Add to `places` the row dimension of the results of `op`. Raises _NotShownError if it is not proved to compute rows independently."""
     told = {slot.name for slot in operator.signature.inputs if slot.shape_only}
     carrying = [var for slot, vars in op.inputs.items() if slot not in told for var in vars if var in places]
     attributes = [value for value in op.attributes.values() if isinstance(value, Var)]
@@ -101,7 +101,7 @@ def _follow(op: Op, operator: Operator, symbol: str, places: dict[Var, Place]) -
         raise _not_shown(op)
     if carrying:
         place = None if op.type not in SHAPED and _is_told(op, symbol) else place_after(operator, op, symbol, places)
-    elif op.type in (*_FILLED, "broadcast_to"):  # every row of what is made is the same
+    elif op.type in (*_FILLED, "broadcast_to"):  # all rows of the result are equal
         place = next((Place(axis) for var in op.writes for axis in axes_with(var.shape, symbol)), None)
         if place is None and not _names(op, symbol):
             return
@@ -113,26 +113,26 @@ def _follow(op: Op, operator: Operator, symbol: str, places: dict[Var, Place]) -
         axes = axes_with(var.shape, symbol)
         if place is not None and axes == [place.axis] and is_multiple((var.shape or ())[place.axis], symbol):
             places[var] = place
-        elif axes or op.type != "batch_norm":  # whose other outputs are the running statistics, as they were
+        elif axes or op.type != "batch_norm":  # whose other outputs, the running statistics, are unchanged
             raise _not_shown(op)
 
 
 def _names(op: Op, symbol: str) -> bool:
-    """Whether an attribute, or the shape of what is computed, has to do with the number of rows."""
+    """Return whether an attribute or an output shape depends on the row count."""
     return _is_told(op, symbol) or any(axes_with(var.shape, symbol) for var in op.writes)
 
 
 def _is_told(op: Op, symbol: str) -> bool:
-    """Whether an attribute has to do with the number of rows."""
+    """Return whether an attribute depends on the row count."""
     sizes = [size for value in op.attributes.values() if isinstance(value, tuple) for size in value if isinstance(size, str)]
     return any(symbol in names_in(size) for size in sizes)
 
 
 def _counts_others(op: Op, symbol: str) -> bool:
-    """Whether `op` reads how large something is along an axis that has nothing to do with rows."""
+    """Return whether `op` reads the size of an axis unrelated to rows."""
     (like,) = op.inputs["like"] if op.type == "size" else (None,)
     return like is not None and like.shape is not None and symbol not in names_in(like.shape[op.attributes.get("axis", 0)])  # type: ignore[call-overload]
 
 
 def _not_shown(op: Op) -> _NotShownError:
-    return _NotShownError(f"{op.writes[0].name} ({op.type}) is not shown to compute each row alone")
+    return _NotShownError(f"{op.writes[0].name} ({op.type}) is not proved to compute rows independently")

@@ -1,4 +1,4 @@
-"""The queue before a model: requests wait in it, those that may be run together are, and one thread runs them."""
+"""The request queue of a model. Requests that may be batched run together, in one thread."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ __all__ = ["RunQueue"]
 
 @dataclass(eq=False)
 class _Waiting:
-    """A feed that waits: how many rows it has, the bytes of its run, and what it may be run with; None where it is run alone."""
+    """A waiting feed: its rows, the bytes of its run, and the `kind` of feeds it may be batched with, None to run alone."""
 
     feed: Feed
     rows: int
@@ -29,7 +29,7 @@ class _Waiting:
 
 
 class RunQueue:
-    """Feeds in the order in which they came. All but what runs the model happens in one event loop, so nothing is locked."""
+    """A first-in, first-out queue of feeds. Everything except the model run happens in one event loop, so there are no locks."""
 
     def __init__(self, model: ServedModel, limits: ServingLimits, metrics: Metrics):
         self._model = model
@@ -46,18 +46,18 @@ class RunQueue:
 
     @property
     def is_overdue(self) -> bool:
-        """Whether the run that is under way takes longer than any request may."""
+        """Whether the current run has exceeded the time limit of a request."""
         since = self._running_since
         return since is not None and time.monotonic() - since > self._limits.seconds
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing runs."""
+        """Whether no run is in progress."""
         return self._running_since is None
 
     @contextmanager
     def arriving(self) -> Iterator[None]:
-        """Around the reading of a request, for which others may wait a moment."""
+        """Mark that a request is being received in this context; others may wait for it briefly."""
         self._arriving += 1
         try:
             yield
@@ -66,13 +66,13 @@ class RunQueue:
             self._changed.set()
 
     async def run(self, feed: Feed, bytes: int) -> Values:
-        """The values of the targets, by a run that has `bytes` of values in memory at once. A cancelled call leaves the queue.
+        """Queue a feed whose run needs `bytes` of memory, and return the values of the targets. Cancelling removes it from the queue.
 
-        Raises Refusal if the queue is full, and what the run raises.
+        Raises Refusal if the queue is full, and any exception of the run.
         """
         if len(self._waiting) >= self._limits.queue:
             self._metrics.refused.labels("queue").inc()
-            raise Refusal(429, LimitError(f"{self._limits.queue} requests wait already", hint="ask again in a moment"), retry=1)
+            raise Refusal(429, LimitError(f"{self._limits.queue} requests are already waiting", hint="retry in a moment"), retry=1)
         joinable = self._model.joinable(feed) if self._limits.batch_rows > 1 else None
         rows, kind = (1, None) if joinable is None else (joinable.rows, joinable.kind)
         waiting = _Waiting(feed, rows, bytes, kind, asyncio.get_running_loop().create_future())
@@ -86,7 +86,7 @@ class RunQueue:
             raise
 
     async def dispatch(self) -> None:
-        """Run what waits, until cancelled."""
+        """Run waiting requests until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             while not self._waiting:
@@ -94,13 +94,13 @@ class RunQueue:
                 await self._changed.wait()
             batch = [self._waiting.popleft()]
             await self._fill(batch)
-            batch = [each for each in batch if not each.future.done()]  # who has gone meanwhile is not run
+            batch = [each for each in batch if not each.future.done()]  # skip cancelled requests
             if not batch:
                 continue
             self._running_since = time.monotonic()
             try:
                 results = await loop.run_in_executor(self._thread, self._model.run, [each.feed for each in batch])
-            except Exception as error:  # of ours: the model catches what a run raises
+            except Exception as error:  # an internal error: the model catches exceptions of runs
                 results = [error] * len(batch)
             self._metrics.ran(len(batch), sum(each.rows for each in batch), time.monotonic() - self._running_since)
             self._running_since = None
@@ -113,7 +113,7 @@ class RunQueue:
                     each.future.set_result(result)
 
     async def _fill(self, batch: list[_Waiting]) -> None:
-        """Take into `batch` what may be run with its first: what waits, and for a moment what is being read."""
+        """Add to `batch` the waiting requests that may run with its first, and wait briefly for requests being received."""
         first, until = batch[0], time.monotonic() + self._limits.batch_seconds
         if first.kind is None:
             return
@@ -135,7 +135,7 @@ class RunQueue:
                 return
 
     def close(self) -> None:
-        """Let go of the thread; what waits is cancelled."""
+        """Shut down the thread; waiting requests are cancelled."""
         for each in self._waiting:
             each.future.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""The size of a run, computed from a request before any kernel runs: the shapes of the outputs, and the bytes of all values."""
+"""The size of a run, computed from a request before any kernel runs: output shapes, and the bytes of all values."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,11 +19,11 @@ from oarlock.registry.told_size import find_told_size, is_bounded_by_inputs
 
 __all__ = ["RunSize", "RunSizes", "computes_sizes"]
 
-_REMEMBERED = 256  # sets of sizes; most requests have one of a few
+_REMEMBERED = 256  # sets of sizes; most requests repeat a few
 
 
 class RunSize(NamedTuple):
-    """The shapes of the outputs by label, None for a size that only computed values tell, and the `bytes` in memory at once."""
+    """The shapes of the outputs by label (None for an unknown size), and the peak `bytes` of live values."""
 
     shapes: Mapping[str, tuple[int | None, ...]]
     bytes: int
@@ -31,7 +31,7 @@ class RunSize(NamedTuple):
 
 @dataclass(frozen=True)
 class _Shape:
-    """A value that is not computed yet, of which the shape is known. A tensor of PyTorch without values would import half of PyTorch."""
+    """A value that is not computed yet, with a known shape. A meta tensor would import large parts of PyTorch."""
 
     shape: torch.Size
 
@@ -41,12 +41,12 @@ class _Shape:
 
 @dataclass(frozen=True)
 class _Line:
-    """Ops that run one after another: of each, the variables that it writes, its blocks, and the variables that it reads last."""
+    """A sequence of ops: for each, the variables it writes, its blocks, and the variables it reads last."""
 
     steps: Sequence[tuple[tuple[Var, ...], tuple["_Line", ...], tuple[Var, ...]]]
 
     def peak(self, known: Mapping[str, int]) -> int:
-        """The most bytes of values that are in memory at once, by the known sizes; an unknown size counts as 1."""
+        """Return the peak bytes of live values for the known sizes; an unknown size counts as 1."""
         live = most = 0
         for written, inner, released in self.steps:
             live += sum(_bytes_of(var, known) for var in written)
@@ -56,9 +56,9 @@ class _Line:
 
 
 class RunSizes:
-    """The sizes of runs of a program for its targets, outside of training. Parameters are not counted: they are in memory anyway.
+    """Computes the sizes of inference runs of a program. Parameters are not counted, because they are in memory anyway.
 
-    A size that values tell is known where these values are fed, such as the longest of some sequences.
+    A size that depends on values is known if these values are fed, such as the longest of some sequences.
     """
 
     def __init__(self, program: Program, catalogue: Catalogue):
@@ -71,7 +71,7 @@ class RunSizes:
         self._sized = lru_cache(_REMEMBERED)(self._compute)
 
     def of(self, feed: Mapping[str, torch.Tensor]) -> RunSize:
-        """The size of a run that is fed these tensors, which agree with the declarations of the program."""
+        """Return the size of a run with these input tensors, which match their declarations."""
         known: dict[str, int] = {}
         for name, tensor in feed.items():
             known |= told(self._inputs[name].shape or (), tensor.shape)
@@ -79,14 +79,14 @@ class RunSizes:
             unknown = {size for var in op.writes for size in var.shape or () if evaluate(size, known) is None}
             given = {slot: [self._value(var, feed, known) for var in vars] for slot, vars in op.inputs.items()}
             if len(unknown) == 1 and all(value is not None for values in given.values() for value in values):
-                with suppress(Exception):  # of values that the kernel refuses too, or of a value that is not fed: the run tells
+                with suppress(Exception):  # invalid values, which the run will report, or a missing input
                     name, value = solve(next(iter(unknown)), function(*operator.arguments(given), **op.attributes)) or ("", None)
                     known |= {} if value is None else {name: value}
         size = self._sized(tuple(sorted(known.items())))
         return size._replace(bytes=size.bytes + sum(tensor.nbytes for tensor in feed.values()))
 
     def _value(self, var: Var, feed: Mapping[str, torch.Tensor], known: Mapping[str, int]) -> "torch.Tensor | _Shape | None":
-        """The tensor that is fed for a variable; for another one its shape, None if that is not known."""
+        """Return the fed tensor of a variable, else its shape, or None if that is unknown."""
         if self._inputs.get(var.name) is var and var.name in feed:
             return feed[var.name]
         sizes = [evaluate(size, known) for size in var.shape or ()]
@@ -114,7 +114,7 @@ def computes_sizes(program: Program, catalogue: Catalogue) -> bool:
 
 
 def _line(ops: Sequence[Op], kept: set[Var]) -> _Line:
-    """The ops as a line; `kept` variables are read after it."""
+    """Return the ops as a line; `kept` variables are read after it."""
     last = {var: number for number, op in enumerate(ops) for var in (*op.writes, *op.reads)}
     made = {var for op in ops for var in op.writes}
     released: list[list[Var]] = [[] for _ in ops]

@@ -1,4 +1,4 @@
-"""A model as a server runs it: what a request may feed, and many requests in one run where rows are alone."""
+"""A model as a server runs it: checks of requests, and batching of requests if rows are independent."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,17 +28,17 @@ Values = dict[str, torch.Tensor]
 
 @dataclass(frozen=True)
 class _Joinable:
-    """The rows of a feed, and what feeds that it may be joined with have in common."""
+    """The rows of a feed, and a key shared by the feeds it may be batched with."""
 
     rows: int
     kind: Hashable
 
 
 class ServedModel:
-    """A model under a name. Threads may call it at once.
+    """A named model. It may be called from several threads at the same time.
 
-    `run` computes the targets of one feed; by default a plan of the model does, prepared once. If values that a run computes decide how
-    much memory it takes, the run is interpreted instead, and raises Refusal before its values take more than `run_bytes`.
+    `run` computes the targets of one feed; by default this is a prepared plan of the model. If the memory of a run depends on computed
+    values, the run is interpreted instead, and raises Refusal before its values exceed `run_bytes`.
     """
 
     def __init__(
@@ -51,17 +51,17 @@ class ServedModel:
     ):
         if not model.program.targets:
             raise ArgumentError(
-                "the model has no targets, so there is nothing to answer",
+                "the model has no targets, so it cannot be served",
                 location=here(),
-                hint="ol.save_model(predict, parameters, path) saves a program with one",
+                hint="use ol.save_model(predict, parameters, path) to save a program with a target",
             )
         odd = next((var for var in (*model.program.main.inputs, *model.program.targets.values()) if var.dtype.is_complex), None)
         if odd is not None:
             raise ArgumentError(
-                f'"{odd.name}" is {odd.type_text}, and the protocol has no datatype for complex numbers',
+                f'"{odd.name}" is {odd.type_text}, but the protocol does not support complex numbers',
                 location=here(),
                 given=[odd.describe()],
-                hint="ol.op.view_as_complex takes what is fed as parts, and ol.op.view_as_real gives parts",
+                hint="feed real and imaginary parts to ol.op.view_as_complex, and return them by ol.op.view_as_real",
             )
         self.name = name
         self.program = model.program
@@ -76,15 +76,15 @@ class ServedModel:
         self._needed = set(self.rows.inputs)
 
     def check(self, feed: Feed) -> Feed:
-        """`feed`, held to the declarations of the program. Raises FeedError, or ShapeError for sizes that disagree."""
+        """Check `feed` against the declarations of the program. Raises FeedError, or ShapeError for inconsistent sizes."""
         return check_feed(self.program, feed, self._needed, CPUPlace())
 
     def size_of(self, feed: Feed) -> RunSize:
-        """The size of a run that is fed this, before it runs."""
+        """Return the size of a run with this feed, before running it."""
         return self._sizes.of(feed)
 
     def joinable(self, feed: Feed) -> _Joinable | None:
-        """How `feed` may be joined with others; None where it is run alone."""
+        """Return how `feed` may be batched with others, or None."""
         inputs = self.rows.inputs
         if self.rows.symbol is None or feed.keys() != {var.name for var in inputs}:
             return None
@@ -92,9 +92,9 @@ class ServedModel:
         return _Joinable(rows, tuple(feed[var.name].shape[1:] for var in inputs)) if rows else None
 
     def run(self, feeds: Sequence[Feed]) -> list[Values | Exception]:
-        """The values of the targets for each of some feeds, which may be joined; or what was raised for that one.
+        """Return the target values for each feed, or the exception it raised. The feeds may be batched.
 
-        Where a run of several raises, each is run alone: what is wrong with one is no answer to another.
+        If a batch raises, each feed is run separately, so that an invalid one does not affect the others.
         """
         if len(feeds) > 1:
             try:
@@ -124,13 +124,13 @@ def _within_limits(step: Callable[[Feed], Sequence[torch.Tensor]]) -> Callable[[
         try:
             return step(feed)
         except LimitError as error:
-            hint = "send fewer rows, or shorter ones; oarlock serve FILE --run-bytes allows more"
+            hint = "send fewer or shorter rows, or raise oarlock serve FILE --run-bytes"
             raise too_much("run_bytes", error.message, hint=hint) from None
 
     return run
 
 
 def run_by_onnxruntime(model: Model, *, threads: int | None = None) -> Callable[[Feed], Sequence[torch.Tensor]]:
-    """The `run` of a `ServedModel` by ONNX Runtime. Raises what `Model.to_onnxruntime` does."""
+    """Return a `run` function for `ServedModel` that uses ONNX Runtime. Raises the same as `Model.to_onnxruntime`."""
     session = model.to_onnxruntime(threads=threads)
     return lambda feed: [torch.from_numpy(value) for value in session.run(feed)]

@@ -1,4 +1,4 @@
-"""A server, from its start to its stop: bound to this machine alone unless told otherwise, and stopped without losing what it accepted."""
+"""The life cycle of a server: bound to the loopback interface by default, and stopped only after answering accepted requests."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ from oarlock.serving.served_model import ServedModel
 __all__ = ["serve"]
 
 _SWEEP_SECONDS = 0.5
-_LAME_SECONDS = 0.2  # for requests that were sent before a client could know that the server stops; they are refused by an answer
+_LAME_SECONDS = 0.2  # answers, with a refusal, requests that were sent before clients could notice the stop
 
 
 def serve(
@@ -31,13 +31,13 @@ def serve(
     limits: ServingLimits | None = None,
     ready: Callable[[str], object] = lambda address: None,
 ) -> bool:
-    """Serve a model until SIGTERM or SIGINT; whether all that was accepted has been answered.
+    """Serve a model until SIGTERM or SIGINT. Return whether all accepted requests were answered.
 
-    `ready` is called with the address once it is bound; port 0 takes one that is free. Bound to this machine alone, the server answers
-    to its names only, so that no page in a browser reaches it under another one. After the first signal, new requests are refused and
-    those that were accepted answered, within `limits.stop_seconds`; a second one ends the server at once.
+    `ready` is called with the address once it is bound; port 0 selects a free one. On the loopback interface, only local Host names are
+    accepted, so that web pages cannot reach the server through DNS rebinding. After the first signal, new requests are refused and accepted
+    ones answered within `limits.stop_seconds`; a second signal stops the server immediately.
 
-    Raises ArgumentError where the address cannot be bound, or the extra `serve` is not installed.
+    Raises ArgumentError if the address cannot be bound or the extra `serve` is not installed.
     """
     limits, metrics = limits or ServingLimits(), Metrics()
     uvicorn: Any = require_extra("uvicorn")
@@ -53,16 +53,16 @@ def serve(
             lifespan="on",
             interface="asgi3",
             log_config=None,
-            log_level="error",  # what strangers do wrong is counted, and fills no log
+            log_level="error",  # client errors are counted, not logged
             access_log=False,
             proxy_headers=False,
             server_header=False,
             h11_max_incomplete_event_size=limits.header_bytes,
             timeout_keep_alive=limits.idle_seconds,
-            timeout_graceful_shutdown=3,  # for refusals, which wait two seconds for what a client still sends
+            timeout_graceful_shutdown=3,  # for refusals, which wait two seconds for the rest of the request
         )
         server = uvicorn.Server(config)
-        server.capture_signals = contextlib.nullcontext  # the library would end the process by the signal
+        server.capture_signals = contextlib.nullcontext  # the library would re-raise the signal and end the process
         before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             return asyncio.run(_serve(server, service, bound, limits, metrics, ready))
@@ -74,7 +74,7 @@ def serve(
 async def _serve(
     server: Any, service: Service, bound: socket.socket, limits: ServingLimits, metrics: Metrics, ready: Callable[[str], object]
 ) -> bool:
-    """Run the server library beside what watches over it."""
+    """Run the server library and the tasks that monitor it."""
     loop, asked = asyncio.get_running_loop(), asyncio.Event()
 
     def ask() -> None:
@@ -110,7 +110,7 @@ async def _watch(server: Any, limits: ServingLimits, metrics: Metrics) -> None:
 
 
 async def _finish(server: Any, service: Service, limits: ServingLimits) -> bool:
-    """Wait until what was accepted is answered, then let the server end; whether all of it was."""
+    """Wait until accepted requests are answered, then stop the server. Return whether all were answered."""
     until = time.monotonic() + limits.stop_seconds
     await asyncio.sleep(_LAME_SECONDS)
     while service.gate.accepted and time.monotonic() < until and not server.should_exit:
@@ -121,12 +121,12 @@ async def _finish(server: Any, service: Service, limits: ServingLimits) -> bool:
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    """A socket bound to an address. Raises ArgumentError."""
+    """Return a socket bound to an address. Raises ArgumentError."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         bound = socket.socket(family, kind, protocol)
     except (OSError, OverflowError, UnicodeError) as error:
-        raise ArgumentError(f"{host}, port {port}, is no address to serve at: {error}") from error
+        raise ArgumentError(f"invalid address {host}, port {port}: {error}") from error
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
@@ -134,8 +134,8 @@ def _bind(host: str, port: int) -> socket.socket:
         return bound
     except (OSError, OverflowError) as error:
         bound.close()
-        hint = "--port 0 takes one that is free"
-        raise ArgumentError(f"{host}, port {port}, cannot be served at: {getattr(error, 'strerror', None) or error}", hint=hint) from error
+        hint = "use --port 0 to select a free port"
+        raise ArgumentError(f"cannot bind to {host}, port {port}: {getattr(error, 'strerror', None) or error}", hint=hint) from error
 
 
 def _is_loopback(bound: socket.socket) -> bool:

@@ -1,4 +1,4 @@
-"""Tensors as JSON and as bytes, by the datatypes of the Open Inference Protocol. What comes in may be anything."""
+"""Tensors as JSON and as bytes, with the datatypes of the Open Inference Protocol. Input is untrusted."""
 
 import json
 import math
@@ -40,25 +40,25 @@ DATATYPES = {
     "FP64": DType.FLOAT64,
 }
 _NAMES = {dtype: name for name, dtype in DATATYPES.items()}
-_SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}  # as JSON of protobuf spells them, which JSON has no numbers for
+_SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}  # spelled as in protobuf's JSON; JSON has no such numbers
 _MOST_AXES = 16
-_PIECE = 2**14  # numbers and lists that are written at once
+_PIECE = 2**14  # numbers and lists written per piece
 _PIECE_BYTES = 2**18
 
 
 def datatype_of(dtype: DType) -> str:
-    """The protocol's name of a dtype: "FP32"."""
+    """Return the protocol's name of a dtype: "FP32"."""
     return _NAMES[dtype]
 
 
 def from_json(name: str, data: object, shape: Sequence[int], dtype: DType) -> torch.Tensor:
-    """The tensor `name` of this `shape`, of `data` that is flat or nested, in row order. Raises FeedError for anything else."""
+    """Return a tensor of this `shape` from flat or nested lists in row-major order. Raises FeedError for invalid data."""
     flat = _flatten(name, data, shape)
     kinds = set(map(type, flat))
     taken = {bool} if dtype is DType.BOOL else {int, float, str} if dtype.is_floating else {int}
     if not kinds <= taken or (str in kinds and not {item for item in flat if type(item) is str} <= _SPECIAL.keys()):
         odd = next(item for item in flat if type(item) not in taken or (type(item) is str and item not in _SPECIAL))
-        raise FeedError(f'"{name}" has data of {dtype}, among which {odd!r:.40} is none')
+        raise FeedError(f'"{name}" must contain {dtype} data, not {odd!r:.40}')
     special = [(place, _SPECIAL[item]) for place, item in enumerate(flat) if isinstance(item, str)] if str in kinds else []
     if special:
         flat = [0.0 if isinstance(item, str) else item for item in flat]
@@ -68,8 +68,8 @@ def from_json(name: str, data: object, shape: Sequence[int], dtype: DType) -> to
             read = wide.to(to_torch(dtype))
             if not bool(torch.isfinite(read).all()):
                 largest = float(wide[~torch.isfinite(read)][0])
-                number = f"{largest!r}" if math.isfinite(largest) else "a number"
-                raise FeedError(f'"{name}" has data of {dtype}, among which {number} is too large for that')
+                number = f"{largest!r}," if math.isfinite(largest) else "a number"
+                raise FeedError(f'"{name}" contains {number} that is out of range for {dtype}')
             for place, number in special:
                 read[place] = number
         else:
@@ -78,17 +78,17 @@ def from_json(name: str, data: object, shape: Sequence[int], dtype: DType) -> to
                 raise OverflowError
             read = torch.from_numpy(wide).to(to_torch(dtype))
     except OverflowError:
-        raise FeedError(f'"{name}" has data of {dtype}, among which a number is too large for that') from None
+        raise FeedError(f'"{name}" contains a number that is out of range for {dtype}') from None
     return read.reshape(list(shape))
 
 
 def least_bytes(dtype: DType, *, is_binary: bool) -> int:
-    """The fewest bytes that an element takes in an answer: those of its dtype, or of the shortest number with a comma, `0.0,`."""
+    """Return the minimum size of an element in an answer: its itemsize, or the shortest number with a comma, `0.0,`."""
     return dtype.itemsize if is_binary else 4 if dtype.is_floating else 5 if dtype is DType.BOOL else 2
 
 
 def nested_shape(data: object) -> list[int]:
-    """The shape of nested lists, by the first item of each; what is inside may have other lengths."""
+    """Return the shape of nested lists, from the first item of each. Other items may have other lengths."""
     shape: list[int] = []
     while isinstance(data, list) and len(shape) < _MOST_AXES:
         shape.append(len(data))
@@ -97,12 +97,12 @@ def nested_shape(data: object) -> list[int]:
 
 
 def _flatten(name: str, data: object, shape: Sequence[int]) -> list[object]:
-    """The elements of `data`. Raises FeedError where their number is not that of `shape`, or lists are not as long as it says."""
+    """Return the elements of `data`. Raises FeedError if it does not match `shape`."""
     count = math.prod(shape)
     if not isinstance(data, list):
         data = [data] if not shape else None
     if not isinstance(data, list):
-        raise FeedError(f'"{name}" has no list of data')
+        raise FeedError(f'"{name}" needs a list as data')
     level: list[Any] = data
     if len(shape) > 1 and data and isinstance(data[0], list):
         if len(data) != shape[0]:
@@ -112,16 +112,16 @@ def _flatten(name: str, data: object, shape: Sequence[int]) -> list[object]:
                 raise _not_so(name, shape)
             level = [element for item in level for element in item]
     if len(level) != count:
-        raise FeedError(f'"{name}" has the shape {list(shape)}, which is {count:,} elements, and data of {len(level):,}')
+        raise FeedError(f'"{name}" of shape {list(shape)} needs {count:,} elements, but has {len(level):,}')
     return level
 
 
 def _not_so(name: str, shape: Sequence[int]) -> FeedError:
-    return FeedError(f'"{name}" has the shape {list(shape)}, and data that is nested otherwise')
+    return FeedError(f'"{name}" has shape {list(shape)}, but its data is nested differently')
 
 
 def to_json(tensor: torch.Tensor) -> list[object]:
-    """The elements of a tensor in row order, as JSON spells them: floats by the digits that give the same bits back."""
+    """Return the elements of a tensor in row-major order, for JSON. Floats have enough digits to restore the same bits."""
     flat = tensor.reshape(-1)
     if tensor.is_floating_point():
         flat = flat.double()
@@ -131,7 +131,7 @@ def to_json(tensor: torch.Tensor) -> list[object]:
 
 
 def json_pieces(tensor: torch.Tensor) -> Iterator[str]:
-    """The elements of a tensor in row order as the text of one JSON list, in pieces of bounded size."""
+    """Yield the elements of a tensor, in row-major order, as one JSON list in pieces of bounded size."""
     flat = tensor.reshape(-1)
     yield "["
     for start in range(0, len(flat), _PIECE):
@@ -141,7 +141,7 @@ def json_pieces(tensor: torch.Tensor) -> Iterator[str]:
 
 
 def nested_json_pieces(tensor: torch.Tensor) -> Iterator[str]:
-    """A tensor as the text of nested JSON lists, in pieces of bounded size."""
+    """Yield a tensor as nested JSON lists, in pieces of bounded size."""
     if lists_and_numbers(tensor.shape) <= _PIECE:
         yield json.dumps(_nested(to_json(tensor), list(tensor.shape)))
         return
@@ -159,7 +159,7 @@ def nested_json_pieces(tensor: torch.Tensor) -> Iterator[str]:
 
 
 def lists_and_numbers(shape: Sequence[int]) -> int:
-    """The number of elements of a tensor of this shape, a list without elements counted as one."""
+    """Return the number of elements of a shape; an empty list counts as one."""
     count = 1
     for size in shape:
         if not size:
@@ -182,23 +182,23 @@ def _spelled(number: float) -> str:
 
 
 def from_raw(name: str, data: bytes, shape: Sequence[int], dtype: DType) -> torch.Tensor:
-    """The tensor `name` of its bytes, in row order, little-endian. Raises FeedError where their number is not that of `shape`."""
+    """Return a tensor from its bytes, in row-major order, little-endian. Raises FeedError if their number does not match `shape`."""
     count = math.prod(shape) * dtype.itemsize
     if len(data) != count:
-        raise FeedError(f'"{name}" has the shape {list(shape)} of {dtype}, which is {count:,} bytes, and data of {len(data):,}')
+        raise FeedError(f'"{name}", {dtype}{list(shape)}, needs {count:,} bytes, but has {len(data):,}')
     tensor = from_bytes(data, list(shape), to_torch(dtype))
     if dtype is DType.BOOL and bool((tensor.view(torch.uint8) > 1).any()):
-        raise FeedError(f'"{name}" has data of bool, among which a byte is neither 0 nor 1')
+        raise FeedError(f'"{name}" must contain bool data, but a byte is neither 0 nor 1')
     return tensor
 
 
 def to_raw(tensor: torch.Tensor) -> bytes:
-    """The bytes of a tensor, in row order, little-endian."""
+    """Return the bytes of a tensor, in row-major order, little-endian."""
     return b"".join(raw_pieces(tensor))
 
 
 def raw_pieces(tensor: torch.Tensor) -> Iterator[bytes]:
-    """The bytes of a tensor, in row order, little-endian, in pieces of bounded size."""
+    """Yield the bytes of a tensor, in row-major order, little-endian, in pieces of bounded size."""
     data = tensor.contiguous().reshape(-1).view(torch.uint8).numpy() if tensor.numel() else numpy.empty(0, numpy.uint8)
     for start in range(0, len(data), _PIECE_BYTES):
         yield data[start : start + _PIECE_BYTES].tobytes()
