@@ -137,7 +137,7 @@ def broadcast_shape(left: Shape, right: Shape) -> Shape:
         if one != 1 != other and not (
             may_be(one, other) or (isinstance(one, int) != isinstance(other, int) and may_be_broadcast(one, other))
         ):
-            raise ShapeError(f"{format_shape(left)} and {format_shape(right)} do not broadcast: {one} and {other} differ")
+            raise ShapeError(f"{format_shape(left)} and {format_shape(right)} do not broadcast: {one} and {other} are different sizes")
         sizes.append(other if one == 1 or (isinstance(other, int) and other != 1) else one)
     return tuple(sizes)
 

@@ -1,4 +1,4 @@
-"""How an operator is declared, and everything that follows from a declaration. No torch."""
+"""Declaration of operators, and everything derived from declarations. Does not import torch."""
 
 import oarlock.registry.new_op  # noqa: F401  it attaches `Block.new_op`
 from oarlock.old_names import OLD_REGISTRY_FUNCTIONS, renamed

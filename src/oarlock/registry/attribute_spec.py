@@ -1,4 +1,4 @@
-"""The attributes that an operator declares: their types, and the values that may stand for them."""
+"""The attributes that an operator declares: their types and the conversion of values."""
 
 import functools
 import inspect
@@ -27,9 +27,9 @@ REQUIRED = inspect.Parameter.empty
 
 @dataclass(frozen=True)
 class AttributeSpec:
-    """One attribute: a keyword-only parameter of the kernel. With `variable`, a variable may stand for its value.
+    """One attribute: a keyword-only parameter of the kernel. With `variable`, a variable may provide its value.
 
-    One that was `added_later`, when there were programs with the operator, is held by an op only where it is not the default.
+    An attribute that was `added_later`, after programs with the operator existed, is stored in an op only if it is not the default.
     """
 
     name: str
@@ -47,7 +47,7 @@ class AttributeSpec:
         return self.type.__name__ if isinstance(self.type, type) and not typing.get_origin(self.type) else str(self.type)
 
     def __str__(self) -> str:
-        """`axis: int | None = None`, as Python declares it."""
+        """Return the declaration: `axis: int | None = None`."""
         default = "" if self.required else f" = {self.default_text}"
         return f"{self.name}: {self.type_text}{' | None' if self.default is None else ''}{default}"
 
@@ -56,7 +56,7 @@ class AttributeSpec:
         return f'"{self.default}"' if isinstance(self.default, str) else str(self.default)
 
     def convert(self, value: object) -> object:
-        """`value` as the attribute holds it. Raises ArgumentError where it cannot."""
+        """Convert `value` to the type of the attribute. Raises ArgumentError."""
         if isinstance(value, Var):
             return self._require_variable(value)
         value = as_python(value)
@@ -78,43 +78,43 @@ class AttributeSpec:
         raise ArgumentError(f"attribute {self.name} must be {self.type_text}, not {value!r}")
 
     def _convert_to_one(self, value: object) -> object:
-        """`value` as one of several types holds it. Raises ArgumentError where none does."""
+        """Convert `value` to the first possible type of a union. Raises ArgumentError."""
         for option in typing.get_args(self.type):
             with suppress(ArgumentError):
                 return replace(self, type=option).convert(value)
         raise ArgumentError(f"attribute {self.name} must be {self.type_text}, not {value!r}")
 
     def _require_variable(self, var: Var) -> Var:
-        """`var`, if it may stand for this attribute: one number, or a vector of int64 for a shape. Raises ArgumentError."""
+        """Return `var` if it may provide the value: one number, or an int64 vector for a shape. Raises ArgumentError."""
         if not self.variable:
-            raise ArgumentError(f"attribute {self.name} must be {self.type_text} when the program is written, not a variable")
+            raise ArgumentError(f"attribute {self.name} must be {self.type_text} when the program is built, not a variable")
         if self.type is Sizes:
             fits = var.dtype is DType.INT64 and var.ndim == 1 and isinstance(var.shape[0], int)  # type: ignore[index]
         else:
             fits = var.shape in ((), (1,)) and (var.dtype.is_floating if self.type is float else var.dtype.is_integer)
         if not fits:
-            wanted = "int64[r], where r is a number" if self.type is Sizes else f"one {self.type_text}"
-            raise ArgumentError(f'attribute {self.name} must be {wanted}, yet "{var.name}" is {var.type_text}')
+            wanted = "int64[r] of known length" if self.type is Sizes else f"one {self.type_text}"
+            raise ArgumentError(f'attribute {self.name} must be {wanted}, but "{var.name}" is {var.type_text}')
         return var
 
     def unknown(self, var: Var, fresh: Callable[[], str]) -> object:
-        """A stand-in for the value of `var` before the run: of a shape, the number of its sizes is known."""
+        """Return a placeholder for the value of `var` before the run: a shape of known rank, or the default."""
         return UnknownSizes(fresh() for _ in range(var.shape[0])) if self.type is Sizes else self.default  # type: ignore[index, arg-type]
 
 
 def unknown_attribute(name: str, attributes: Iterable[str], inputs: Iterable[str]) -> ArgumentError:
-    """The error for a keyword that is neither an attribute nor an input of an operator."""
+    """Return the error for a keyword that is neither an attribute nor an input of an operator."""
     names = list(attributes)
     hint = did_you_mean(name, [*names, *inputs])
     return ArgumentError(f"no attribute or input {name}; its attributes: {', '.join(names) or 'none'}", hint=hint)
 
 
 class UnknownSizes(Sizes):
-    """A shape that a variable will hold: its sizes are symbols that nothing else uses."""
+    """A shape provided by a variable: its sizes are unique symbols."""
 
 
 def attribute_specs(operator: "Operator") -> dict[str, AttributeSpec]:
-    """The attributes of an operator, which its kernel takes by name; a gradient's are described by its forward operator.
+    """Return the attributes of an operator by name, from its kernel's parameters. A gradient shares the specs of its forward operator.
 
     Raises DeclarationError for one without a type, and as `require_default` does.
     """
@@ -139,6 +139,6 @@ def attribute_specs(operator: "Operator") -> dict[str, AttributeSpec]:
 
 
 def require_default(type: str, spec: AttributeSpec, parameter: inspect.Parameter) -> None:
-    """Raises DeclarationError where a kernel has not the default of an attribute that an op with that default does not hold."""
+    """Check that the kernel has the default of an attribute that was added later. Raises DeclarationError."""
     if spec.added_later and (spec.required or parameter.default != spec.default):
-        raise DeclarationError(f"{type}: {spec.name} was added later, so that the kernel says its default too")
+        raise DeclarationError(f"{type}: {spec.name} was added later, so the kernel must declare its default too")

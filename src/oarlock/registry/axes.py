@@ -1,4 +1,4 @@
-"""The axes of an operator, by `axis_attribute`: an attribute that names the axis it computes across, several, or all in a new order."""
+"""The axes that an operator computes across, from its `axis_attribute`: one axis, several, or a permutation of all."""
 
 from collections.abc import Mapping
 from types import UnionType
@@ -10,7 +10,7 @@ __all__ = ["attributes_on_stacks", "axes_alone", "is_along_last"]
 
 
 def axes_alone(operator: Operator, attributes: Mapping[str, object], rank: int) -> int:
-    """How many leading axes are computed alone; `rank` is that of the tensor with most axes. 0 where nothing is said."""
+    """Return the number of leading axes whose indexes are computed independently, for the maximum rank `rank`. 0 if nothing is declared."""
     first = attributes.get(operator.axis_attribute or "", operator.axis_left_out)
     if _names_some(first, operator):
         return min(axis if axis >= 0 else rank + axis for axis in first)
@@ -22,7 +22,7 @@ def axes_alone(operator: Operator, attributes: Mapping[str, object], rank: int) 
 
 
 def attributes_on_stacks(operator: Operator, attributes: Mapping[str, object]) -> dict[str, object] | None:
-    """The attributes for inputs with one axis more in front, each index of which is then computed alone; None where nothing is said."""
+    """Return the attributes for inputs with an additional leading axis that is computed independently; None if nothing is declared."""
     name = operator.axis_attribute or ""
     first = attributes.get(name)
     if is_along_last(operator, attributes):
@@ -37,11 +37,11 @@ def attributes_on_stacks(operator: Operator, attributes: Mapping[str, object]) -
 
 
 def is_along_last(operator: Operator, attributes: Mapping[str, object]) -> bool:
-    """Whether an operator computes across the last axis, since no other is named."""
+    """Return whether an operator computes across the last axis because no axis is given."""
     return operator.axis_left_out == -1 and operator.axis_attribute not in attributes
 
 
 def _names_some(axes: object, operator: Operator) -> TypeGuard[tuple[int, ...]]:
-    """Whether these are the axes that an operator computes across, one or several, and not all axes in another order."""
+    """Return whether `axes` are the axes that an operator computes across, not a permutation of all axes."""
     kind = operator.attributes[operator.axis_attribute].type if operator.axis_attribute else None
     return isinstance(axes, tuple) and isinstance(kind, UnionType)

@@ -1,4 +1,4 @@
-"""How values go into the block of an op and come out of it, and by what it is decided how often the block runs."""
+"""The data flow between an op and its block, and the values that determine how often the block runs."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,10 +10,12 @@ __all__ = ["BlockFlow"]
 
 
 class BlockFlow(NamedTuple):
-    """The flow of one op with a block: pairs of variables, one inside of the block and one outside.
+    """The data flow of one op with a block, as pairs of an inner and an outer variable.
 
-    What is `carried` goes from trip to trip: what the block is given, what it returns for the next trip, and both ends outside. The block
-    runs as often as `decided_by` says: variables outside, or inside, such as the condition of a loop; and as the `lengths` of sequences.
+    `carried` variables pass from iteration to iteration: the block's input, its output for the next iteration, and the initial and final
+    values outside. The number of runs depends on the variables `decided_by`, outside or inside, such as a loop condition, and on the
+    `lengths`
+    of sequences.
     """
 
     given: Sequence[tuple[Var, Var]]

@@ -1,7 +1,7 @@
-"""How Python calls an operator: its inputs, then its attributes, as `inspect.signature`, `help` and editors show it.
+"""Python signatures of operators, as shown by `inspect.signature`, `help` and editors: inputs, then attributes.
 
-Attributes stand behind the inputs, in the order in which the kernel names them; each has its name too. One without a default that
-stands behind what may be left out has its name, and so have those behind it, as everywhere in Python.
+Attributes follow the inputs in the order of the kernel's parameters and may also be given by name. Those without a default that follow
+optional parameters are keyword-only, and so are all attributes after them, as Python requires.
 """
 
 import inspect
@@ -36,27 +36,28 @@ __all__ = [
     "told_slot",
 ]
 
-_BY_PASSES = ("random_id", "first_row", "all_rows")  # what is written of a random op, which nobody gives
-_LONGEST = 60  # letters of a default that are shown
+_BY_PASSES = ("random_id", "first_row", "all_rows")  # attributes of random ops that passes set, not callers
+_LONGEST = 60  # maximum characters of a displayed default
 _NUMBERS = {
     "integer": int,
     "bool": bool,
     "complex": complex,
     "inexact": complex,
     "number": complex,
-}  # which numbers may stand in a slot; in another, any
+}  # types of numbers accepted by a slot; float for other dtypes
 
 
 def call_signature(operator: "Operator") -> Signature:
-    """The signature of a call that gives each input in its place, or by name."""
+    """Return the signature of a call with every input positional or by name."""
     return call_signatures(operator)[0]
 
 
 def call_signatures(operator: "Operator") -> list[Signature]:
-    """Every form of a call, the plain one first: see `call_signature`.
+    """Return every form of a call, the plain one first: see `call_signature`.
 
-    The others give in their place what has its name in the plain one, leave out what only tells sizes, or give the variables of the last
-    slot one by one.
+    The others pass keyword-only attributes positionally, omit an input that only provides sizes, or pass the variables of the last slot one
+    by
+    one.
     """
     slots, told = operator.signature.inputs, told_slot(operator)
     behind = [_attribute(operator.attributes[name]) for name in given_attributes(operator)]
@@ -72,7 +73,7 @@ def call_signatures(operator: "Operator") -> list[Signature]:
 
 
 def _in_places(parameters: list[Parameter]) -> list[list[Parameter]]:
-    """The parameters of a call, those by name that Python wants so; where there are such, also all in their places, with none left out."""
+    """Return the plain form of parameters and, if that has keyword-only ones, the form with all positional and none omitted."""
     plain = by_name(parameters)
     if plain == parameters:
         return [plain]
@@ -81,18 +82,18 @@ def _in_places(parameters: list[Parameter]) -> list[list[Parameter]]:
 
 
 def given_attributes(operator: "Operator") -> list[str]:
-    """The attributes that a caller may give, in the order in which they stand behind the inputs."""
+    """Return the attributes that a caller may set, in positional order."""
     return [name for name, spec in operator.attributes.items() if spec.type is not Block and name not in _BY_PASSES]
 
 
 def told_slot(operator: "Operator") -> Slot | None:
-    """The last slot, where it only tells the sizes of an attribute: a call that needs none passes it over."""
+    """Return the last slot if it only provides the sizes of an attribute, so that calls may omit it."""
     last = operator.signature.inputs[-1] if operator.signature.inputs else None
     return last if operator.told_attributes and last is not None and last.variadic and last.shape_only else None
 
 
 def by_name(parameters: Sequence[Parameter]) -> list[Parameter]:
-    """The parameters of a call, by name from the first on that Python refuses in its place: one without a default behind one with one."""
+    """Make parameters keyword-only from the first one without a default after one with a default."""
     found: list[Parameter] = []
     for each in parameters:
         late = each.default is Parameter.empty and any(other.default is not Parameter.empty for other in found)
@@ -102,9 +103,7 @@ def by_name(parameters: Sequence[Parameter]) -> list[Parameter]:
 
 
 def spread_numbers(operator: "Operator", attributes: Mapping[str, object]) -> dict[str, object]:
-    """The attributes as given, one number for a row of numbers repeated: as often as the type says, or as the rows have items that are
-    defaults of the operator; once where it has none.
-    """
+    """Expand a number given for a tuple attribute: to the length of its type, to the length of the operator's default tuples, or to one."""
     return {
         name: _spread(operator, name, value) if type(value) is int or type(value) is float else value for name, value in attributes.items()
     }
@@ -137,7 +136,7 @@ def _attribute(spec: AttributeSpec) -> Parameter:
 
 
 def _given_type(kind: Any) -> Any:
-    """The type of what a caller may give for an attribute of a type."""
+    """Return the type of values that callers may pass for an attribute type."""
     if isinstance(kind, UnionType):
         return reduce(or_, map(_given_type, typing.get_args(kind)))
     if kind is Sizes:
@@ -156,20 +155,20 @@ def _result(operator: "Operator") -> Any:
 
 
 def format_call(operator: "Operator") -> str:
-    """The signature on a line, attributes behind the inputs: `softmax(x: float[...s], axis=None) -> y: float[...s]`."""
+    """Return the signature on one line, attributes after inputs: `softmax(x: float[...s], axis=None) -> y: float[...s]`."""
     specs = [operator.attributes[name] for name in given_attributes(operator)]
     taken = [*map(str, operator.signature.inputs), *(spec.name if spec.required else f"{spec.name}={spec.default_text}" for spec in specs)]
     return f"{operator.type}({', '.join(taken)}) -> {', '.join(map(str, operator.signature.outputs))}"
 
 
 def format_help(operator: "Operator") -> str:
-    """The documentation of an operator, as `help` prints it: its signature, what it computes, the types of its attributes."""
+    """Return the help text of an operator: its signature, documentation and attribute types."""
     attributes = [f"    {operator.attributes[name]}" for name in given_attributes(operator)]
     return "\n".join([format_call(operator), "", operator.doc, *(["", "Attributes:", *attributes] if attributes else [])])
 
 
 def format_types(signature: Signature) -> str:
-    """A signature as Python's, each type by its own name: `(x: Var, axis: int | None = None, *, name: str | None = None) -> Var`."""
+    """Format a Python signature with short type names: `(x: Var, axis: int | None = None, *, name: str | None = None) -> Var`."""
     texts = [_format(each) for each in signature.parameters.values()]
     kinds = [each.kind for each in signature.parameters.values()]
     if Parameter.KEYWORD_ONLY in kinds and Parameter.VAR_POSITIONAL not in kinds:
@@ -193,15 +192,16 @@ def _format(parameter: Parameter) -> str:
 
 
 def format_type(kind: Any) -> str:
-    """A type as one writes it, without the modules of its parts."""
+    """Format a type without module names."""
     text = kind if isinstance(kind, str) else inspect.formatannotation(kind)
     return re.sub(r"\b[a-z_]\w*\.(?=\w)", "", text)
 
 
 class OfEach:
-    """An attribute that each instance has by a function of it, and the class itself as a class does: `__doc__` and `__signature__`.
+    """A descriptor with a value per instance, computed by a function, and a separate value for the class: for `__doc__` and
+    `__signature__`.
 
-    A property called so would be the documentation, or the signature, of the class.
+    A property with such a name would be used as the documentation or signature of the class.
     """
 
     def __init__(self, function: typing.Callable[[Any], object], of_class: object = None):
@@ -212,5 +212,5 @@ class OfEach:
         if instance is not None:
             return self.function(instance)
         if self.of_class is None:
-            raise AttributeError("of an instance alone")
+            raise AttributeError("only instances have this attribute")
         return self.of_class

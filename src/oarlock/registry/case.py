@@ -1,4 +1,4 @@
-"""Numeric facts about an operator, as data: tests run them, its page shows them."""
+"""Test cases of operators as data: tests run them, and documentation shows them."""
 
 from dataclasses import dataclass
 
@@ -6,12 +6,11 @@ __all__ = ["Case", "GradCheck", "Rejects"]
 
 
 class Case:
-    """Inputs, attributes and the outputs that follow, all by slot name.
+    """Inputs, attributes and expected outputs, by slot name.
 
         Case(x=[-1.0, 2.0], y=[0.0, 2.0])
 
-    A list is a value (a list of lists of a variadic slot has one more level, marked by a tuple). A
-    floating value is tried in float64 and float32.
+    A list is a value. For a variadic slot, a tuple contains one value per tensor. Floating values are tested in float64 and float32.
     """
 
     def __init__(self, **values: object):
@@ -22,14 +21,14 @@ class Case:
 
 
 class GradCheck:
-    """Arguments at which every gradient is compared with finite differences, in float64.
+    """Arguments for which every gradient is compared with finite differences, in float64.
 
         GradCheck(logits=(4, 3), label=[0, 2, -100, 1])
 
-    A tuple of numbers is a shape, filled with seeded random numbers between `low` and `high`; a list is a
-    value; a list of tuples fills a variadic slot. One that gives no input takes shapes from the signature, with
-    these attributes: it stands for a check at each number of leading axes. An operator with gradients that declares none has
-    such a one, ``GradCheck()``, where its signature and its attributes' defaults tell what to give.
+    A tuple of numbers is a shape, filled with seeded random numbers between `low` and `high`; a list is a value; a list of tuples fills a
+    variadic slot. A check without inputs takes the shapes from the signature, with the given attributes, once for each number of leading
+    axes.
+    An operator with gradients but without checks gets ``GradCheck()`` if its signature and attribute defaults determine the arguments.
     """
 
     def __init__(self, *, low: float = -1.0, high: float = 1.0, **values: object):
@@ -43,7 +42,7 @@ class GradCheck:
 
 @dataclass(frozen=True)
 class Rejects:
-    """Arguments that are refused, with a message that contains `message`. Values are as in GradCheck."""
+    """Arguments that the operator rejects, with a message that contains `message`. Values are given as in GradCheck."""
 
     message: str
     values: dict[str, object]

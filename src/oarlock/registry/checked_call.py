@@ -1,8 +1,7 @@
-"""Calls of public functions and classes: arguments that do not fit are refused as those of operators are, with the caller's line.
+"""Checked calls of public functions and classes: wrong arguments raise an ArgumentError with the caller's line.
 
-Python refuses them with a TypeError that knows neither the line of the program nor what is near a wrong keyword. Packages publish their
-functions and classes, so that those who write one have nothing to do for it. Numbers that NumPy computed, such as a number of classes,
-become Python's.
+Python's TypeError lacks the program's line and suggestions for a misspelled keyword. Packages apply the check to everything they export, so
+functions need no code for it. NumPy numbers in arguments are converted to Python numbers.
 """
 
 import enum
@@ -29,11 +28,11 @@ _NONE = Parameter("none", Parameter.POSITIONAL_ONLY)
 
 
 def checked(value: _T, *, methods: bool = False, attributes_in_place: bool = False) -> _T:
-    """`value`, a function, as users call it; a class itself, whose constructor is checked from now on, with `methods` those too.
+    """Return the checked form of a function; for a class, add checks to its constructor and, with `methods`, its methods.
 
-    `attributes_in_place` is that of `publish`.
-    A function is always the same one, in the module that defines it too, where pickle looks for it. What is neither a function nor a
-    class of ours is `value` itself.
+    `attributes_in_place` is as for `publish`. The checked function also replaces the original in its module, where pickle looks it up.
+    Other
+    objects are returned unchanged.
     """
     if isinstance(value, FunctionType) and _is_ours(value):
         function = _checked_function(value, attributes_in_place)
@@ -47,11 +46,10 @@ def checked(value: _T, *, methods: bool = False, attributes_in_place: bool = Fal
 
 
 def publish(package: str, *, attributes_in_place: bool = False) -> None:
-    """Make a package one that users see: its functions and classes are checked, methods too; a name that it lacks, and a module in it that
-    is called, say what is meant.
+    """Make a package's exports checked, methods included, and add suggestions for missing names and for calls of its modules.
 
-    With `attributes_in_place` the keyword-only parameters of functions are attributes as those of kernels are: they may stand behind the
-    others, in their order.
+    With `attributes_in_place`, keyword-only parameters of functions may be passed positionally after the others, like attributes of
+    operators.
     """
     module = sys.modules[package]
     for name in module.__all__:
@@ -111,18 +109,18 @@ def _wrapped(function: FunctionType, name: str, *, of_instance: bool = False, at
 
 
 def _setting(name: str, value: object) -> object:
-    """The value of a keyword, a number of NumPy as Python's; not that of a `value`, whose dtype counts."""
+    """Convert a NumPy number to Python, except for the keyword `value`, whose dtype matters."""
     return value if name == "value" else as_python(value)
 
 
 def _in_place(signature: Signature) -> Signature:
-    """The signature of a function whose keyword-only parameters may stand behind the others, all but the `name` of what it gives."""
+    """Return a signature whose keyword-only parameters except `name` may be positional."""
     parameters = list(signature.parameters.values())
     attributes = [each for each in parameters if each.kind is Parameter.KEYWORD_ONLY and each.name != "name"]
     if len(attributes) + sum(each.kind is Parameter.POSITIONAL_OR_KEYWORD for each in parameters) < len(
         [each for each in parameters if each.name != "name"]
     ):
-        return signature  # it takes any number of variables, or keywords
+        return signature  # it has *args or **kwargs
     rest = [each for each in parameters if each not in attributes]
     named = [each for each in rest if each.kind is Parameter.KEYWORD_ONLY]
     placed = [each.replace(kind=Parameter.POSITIONAL_OR_KEYWORD) for each in attributes]
@@ -142,7 +140,7 @@ def _all_by_name(signature: Signature, arguments: Sequence[object], keywords: Ma
 
 
 def _options_of(function: FunctionType) -> frozenset[str] | None:
-    """The keywords of a function that takes those of a TypedDict too, of which Python checks none; None where it checks them."""
+    """Return the keywords of a function with `**options: Unpack[TypedDict]`, which Python does not check; None for other functions."""
     if not inspect.unwrap(function).__code__.co_flags & inspect.CO_VARKEYWORDS:
         return None
     expanded = _expanded(inspect.signature(function))
@@ -151,7 +149,7 @@ def _options_of(function: FunctionType) -> frozenset[str] | None:
 
 
 def _expanded(signature: Signature) -> Signature:
-    """The signature with the keywords of ``**options: Unpack[Options]``, each by itself."""
+    """Return the signature with ``**options: Unpack[Options]`` replaced by its keywords."""
     *others, last = signature.parameters.values() or [_NONE]
     if last.kind is not Parameter.VAR_KEYWORD or typing.get_origin(last.annotation) is not typing.Unpack:
         return signature
@@ -163,7 +161,7 @@ def _expanded(signature: Signature) -> Signature:
 def _find_misfit(
     signature: Signature, name: str, arguments: Sequence[object], keywords: Mapping[str, object], of_instance: bool
 ) -> ArgumentError | None:
-    """The error for arguments that a function does not take, so that nothing of it has run; None where it takes them."""
+    """Return the error for arguments that do not match the signature, or None."""
     signature = _expanded(signature)
     if _fits(signature, arguments, keywords):
         return None
@@ -184,7 +182,7 @@ def _find_misfit(
 
 
 def _say_misfit(signature: Signature, arguments: Sequence[object], keywords: Mapping[str, object]) -> tuple[str, str | None]:
-    """The first thing that does not fit - a keyword that is wrong, too many arguments, one that is given twice or missing - and a hint."""
+    """Describe the first mismatch (unknown keyword, too many arguments, duplicate or missing argument), with a hint."""
     parameters = signature.parameters.values()
     placed = [each.name for each in parameters if each.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)]
     named = [each.name for each in parameters if each.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)]
@@ -194,8 +192,8 @@ def _say_misfit(signature: Signature, arguments: Sequence[object], keywords: Map
         return f"no argument {unknown:.60}", did_you_mean(unknown, [name for name in named if name not in keywords])
     if len(arguments) > len(placed):
         taken = " and ".join([", ".join(placed[:-1]), placed[-1]] if len(placed) > 1 else placed) or "none"
-        message = f"{len(arguments)} argument{'' if len(arguments) == 1 else 's'} given, where it takes {taken}"
-        return message, f"what follows has a name: {others[0]}=..." if others else None
+        message = f"{len(arguments)} argument{'' if len(arguments) == 1 else 's'} given, but it takes {taken}"
+        return message, f"pass the others by name: {others[0]}=..." if others else None
     twice = next((name for name in placed[: len(arguments)] if name in keywords), None)
     if twice is not None:
         return f"{twice} is given twice", None

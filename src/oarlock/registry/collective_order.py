@@ -1,7 +1,7 @@
-"""The rule that all workers run the same exchanges: none stands where one worker may run it and another not.
+"""The rule that all workers run the same exchanges: none may be in a block that only some workers run.
 
-What is fed and has a symbol among its sizes is taken to be a worker's own, as the first of these sizes is, unless the program divides
-parameters (`Var.sharding`): then all workers are fed the same, as they are whatever has no rows.
+An input with a symbol among its sizes is assumed to differ between workers, and so is the first such size, unless the program shards
+parameters (`Var.sharding`): then all workers get the same inputs. Inputs of fixed size are the same on all workers.
 """
 
 from collections.abc import Iterable
@@ -20,11 +20,11 @@ __all__ = ["verify_collective_order"]
 
 
 def verify_collective_order(program: Program, catalogue: Catalogue) -> None:
-    """Raise VerifyError for the first exchange in a block that workers may run a different number of times.
+    """Check that every exchange runs equally often on all workers. Raises VerifyError for the first that may not.
 
-    What is computed of equal values is equal. An exchange gives all workers the same, or each its own, as its operator says
-    (`on_workers`); so does what asks for the number of a worker. Ops of the outermost block run always, whatever is fetched.
-    The same of what reads an exchange that is under way, but to end it.
+    Ops compute equal results from equal values. Results of exchanges are equal or differ as the operator declares (`on_workers`), as does
+    the
+    worker index. Ops of the main block always run. Also checks that an asynchronous exchange is read only by the op that finishes it.
     """
     _require_ended(program)
     if any(op.blocks and is_collective(op, catalogue) for op in program.main.ops):
@@ -36,12 +36,12 @@ def _require_ended(program: Program) -> None:
     if not started:
         return
     wanted = dict.fromkeys(program.targets.values(), "is a target")
-    wanted |= {var: f"is what {block.path} gives" for block in program.blocks for var in block.outputs}
+    wanted |= {var: f"is an output of {block.path}" for block in program.blocks for var in block.outputs}
     wanted |= {var: f"is read by {op.type}" for op in walk(program.main) for var in op.reads if op.type not in ENDED_BY.values()}
     var = next((var for var in wanted if var in started), None)
     if var is not None and var.op is not None:
         raise VerifyError(
-            f'"{var.name}" {wanted[var]} while workers still write it: {ENDED_BY[var.op.type]} says when they have',
+            f'"{var.name}" {wanted[var]} while workers still write it: use the result of {ENDED_BY[var.op.type]}',
             location=var.op.location,
             given=[var.describe()],
             op=var.op.type,
@@ -49,7 +49,7 @@ def _require_ended(program: Program) -> None:
 
 
 def _names(var: Var) -> set[str]:
-    """The names in the sizes of a variable."""
+    """Return the names in the sizes of a variable."""
     return {name for size in var.shape or () for name in names_in(size)}
 
 
@@ -58,8 +58,8 @@ class _Search:
         self.program = program
         self.catalogue = catalogue
         kept = program.persistables()
-        self.own: set[Var] = {var for var in kept if var.sharding is not None}  # those that may be another on another worker
-        self.own_sizes: set[str] = set()  # the names of sizes that may be
+        self.own: set[Var] = {var for var in kept if var.sharding is not None}  # variables that may differ between workers
+        self.own_sizes: set[str] = set()  # names of sizes that may differ
         if not self.own:
             shapes = {var: ("?",) if var.shape is None else var.shape for var in program.main.inputs}
             inputs = {var: [size for size in shape if isinstance(size, str)] for var, shape in shapes.items()}
@@ -71,7 +71,7 @@ class _Search:
         self._require(self.program.main)
 
     def _settle(self, block: Block) -> None:
-        """Find all that may differ in a block: what is carried or kept may differ by what comes later, so until nothing is added."""
+        """Find all variables of a block that may differ. Repeat until nothing is added, because carried values depend on later ops."""
         before = -1
         while before != self._found:
             before = self._found
@@ -90,7 +90,7 @@ class _Search:
             self._add(op)
 
     def _reads_own(self, op: Op) -> bool:
-        """Whether an op reads a value, or a size, of which each worker has its own. `size` reads that of one axis, others perhaps all."""
+        """Return whether an op reads a value or size that differs between workers. `size` reads one axis, others possibly all."""
         shapes = {slot.name for slot in self.catalogue.get(op.type).signature.inputs if slot.shape_only}
         for name, vars in op.inputs.items():
             for var in vars:
@@ -105,14 +105,14 @@ class _Search:
         return any(size == "?" or not self.own_sizes.isdisjoint(names_in(size)) for size in sizes)
 
     def _add(self, op: Op) -> None:
-        """Note that the results of an op may differ, and so the sizes that it makes."""
+        """Mark the results of an op, and the sizes it creates, as possibly different."""
         self.own.update(op.writes)
         known = {name for var in op.reads for name in _names(var)}
         self.own_sizes |= {name for var in op.writes for name in _names(var)} - known
 
     def _blocks(self, op: Op) -> None:
         flow = self.catalogue.get(op.type).block_flow
-        if flow is None:  # anyone's, of which nothing is known
+        if flow is None:  # a custom operator, about which nothing is known
             if self._differs(op.reads):
                 self.own.update((*op.writes, *(var for each in walk_ops([op]) for var in each.writes if each is not op)))
             for block in op.blocks:
@@ -149,11 +149,11 @@ class _Search:
                 if why is not None:
                     exchange = next(each for each in walk_ops([op]) if self.catalogue.get(each.type).effects == "collective")
                     raise VerifyError(
-                        f"{block.path}, op {number} ({op.type}): workers exchange tensors in its block ({exchange.type}), and may run it a "
-                        f'different number of times, as each has a "{why.name}" of its own: those that run it would wait for the others',
+                        f"{block.path}, op {number} ({op.type}): workers exchange tensors in its block ({exchange.type}), but may run it a "
+                        f'different number of times, because "{why.name}" differs between workers: some would wait forever',
                         location=exchange.location or op.location,
                         given=[why.describe()],
-                        hint="decide by what all workers have alike, such as a mean over all rows, or exchange before and after the block",
+                        hint="decide by a value that is equal on all workers, such as a mean over all rows, or exchange outside the block",
                         op=op.type,
                     )
                 for inner in op.blocks:

@@ -1,4 +1,4 @@
-"""Call an operator on variables: infer what it gives, then append the op to their program."""
+"""Calls of operators on variables: infer the result types, then append the op to the program."""
 
 from collections.abc import Mapping, Sequence
 
@@ -28,8 +28,9 @@ __all__ = ["append_constant", "append_op", "block_for", "create", "describe_valu
 def create(operator: Operator, arguments: Sequence[object], keywords: Mapping[str, object], *, name: str | None = None):
     """Append an op and return the variables it defines: one, or a tuple of them.
 
-    Intermediate outputs are not returned. Raises ShapeError, DTypeError, ArgumentError or ProgramError,
-    with the caller's line and what was given, before the program is changed.
+    Intermediate outputs are not returned. Raises ShapeError, DTypeError, ArgumentError or ProgramError, with the caller's line and
+    arguments,
+    before the program is changed.
     """
     op = _append(operator, arguments, keywords, name=name, repeating=operator.signature.repeats)
     results = [
@@ -50,11 +51,12 @@ def append_op(
     *,
     catalogue: Catalogue = standard,
 ) -> Op:
-    """Append an op to `block`, slot by slot; return it. What `create` does for those who have a description.
+    """Append an op to `block`, with arguments by slot, and return it. The explicit form of calling an operator.
 
-    Variables are given by themselves or by their names. An output that `block` does not declare yet is declared; one
-    that it declares without a shape gets the inferred type; a slot left out gets a name. The op itself is called `name`,
-    which may be empty. Raises what `create` raises, UnknownOperatorError and UndefinedVarError.
+    Variables are given as such or by name. Outputs that `block` does not declare are declared; one declared without a shape gets the
+    inferred
+    type; an omitted slot gets a generated name. `name` is the name of the op, possibly empty. Raises the same as `create`, and
+    UnknownOperatorError and UndefinedVarError.
     """
     if catalogue.find(type) is None:
         type = renamed("operator", type, OLD_OPERATORS)
@@ -72,11 +74,11 @@ def append_op(
                 f'{type}: it reads "{var.name}" before an op writes it',
                 location=here(),
                 given=[var.describe()],
-                hint="an input is declared with its shape",
+                hint="declare inputs with their shape",
                 op=type,
             )
     if name and not block.program.is_free(require_user_name(name)):
-        raise ProgramError(f'"{name}" is taken in this program; an op needs a name of its own', location=here())
+        raise ProgramError(f'the name "{name}" is already used in this program', location=here())
     single = {slot.name for slot in operator.signature.inputs if not slot.variadic}
     keywords = {slot: vars[0] if slot in single else list(vars) for slot, vars in given.items()}
     wanted = {slot: [item] if isinstance(item, Var | str) else list(item) for slot, item in (outputs or {}).items()}
@@ -132,16 +134,16 @@ def _append(
 
 
 def _random_id(block: Block, attributes: Mapping[str, object]) -> object:
-    """A number that tells this random op from every other of the program."""
+    """Return a number that is unique to this random op in the program."""
     return attributes.get("random_id", int(block.program.unique("random").rpartition("_")[2]))
 
 
 def _by_name(
     operator: Operator, arguments: Sequence[object], keywords: Mapping[str, object]
 ) -> tuple[Sequence[object], Mapping[str, object]]:
-    """The arguments as keywords. What stands behind the inputs are attributes, in their order; variables in a row, the last slot.
+    """Return the arguments as keywords: inputs, then attributes in order; consecutive variables at the end form the last slot.
 
-    A last slot that only tells sizes is passed over where what stands in its place are none.
+    A last slot that only provides sizes is skipped if the argument at its position is not a variable.
     """
     slots, given = operator.signature.inputs, list(arguments)
     last = len(slots) - 1
@@ -155,7 +157,7 @@ def _by_name(
         name for name, item in zip(attributes, extra, strict=False) if isinstance(item, Var) and not operator.attributes[name].variable
     ]
     if len(extra) > len(attributes) or fixed:
-        return given, keywords  # which is refused
+        return given, keywords  # rejected later
     placed = dict(zip([*(slot.name for slot in slots[: len(given)]), *attributes[: len(extra)]], given, strict=True))
     twice = next((name for name in placed if name in keywords), None)
     if twice is not None:
@@ -164,44 +166,44 @@ def _by_name(
 
 
 def _may_tell(item: object) -> bool:
-    """Whether an argument may be for a slot of variables: one, a row with one, or nothing."""
+    """Return whether an argument may belong to a slot of variables: a variable, a list with one, or nothing."""
     items = item if isinstance(item, list | tuple) else [item]
     return item is None or not items or any(isinstance(each, Var) for each in items)
 
 
 def append_constant(number: complex, dtype: DType, beside: Var, what: str = "") -> Var:
-    """`number` as a variable of a dtype, beside another. Raises DTypeError, which begins with `what`, where the dtype does not hold it."""
+    """Append a constant of `dtype` next to `beside`. Raises DTypeError, prefixed with `what`, if the dtype cannot represent it."""
     value = require_held(number, dtype, beside, what)
 
     def filled(value: float, dtype: DType) -> Var:
         return standard.get("full")(shape=(), value=value, dtype=dtype)
 
     with block_for([beside], "full"):
-        if isinstance(value, complex):  # attributes are real
+        if isinstance(value, complex):  # attributes are real numbers
             return standard.get("complex")(filled(value.real, dtype.real), filled(value.imag, dtype.real))
         return filled(value, dtype)
 
 
 def _attribute_hint(operator: Operator, slot: Slot, item: object) -> str | None:
-    """How to give an attribute that stands in the place of an input."""
+    """Return a hint for an attribute passed at the position of an input."""
     for name in () if slot.variadic else given_attributes(operator):
         try:
             operator.attributes[name].convert(item)
         except OarlockError:
             continue
-        return f"an attribute behind inputs that are left out has its name: {operator.type}(..., {name}={item!r:.40})"
+        return f"pass attributes by name if inputs are omitted: {operator.type}(..., {name}={item!r:.40})"
     return None
 
 
 def _row_hint(operator: Operator, arguments: Sequence[object]) -> str | None:
-    """How to give an attribute that is several numbers, which stand behind the inputs one by one."""
+    """Return a hint for a tuple attribute passed as separate numbers."""
     inputs, numbers = operator.signature.inputs, tuple(arguments[len(operator.signature.inputs) :])
     for name in given_attributes(operator):
         try:
             operator.attributes[name].convert(numbers)
         except OarlockError:
             continue
-        return f"numbers in a row are one attribute: {operator.type}({', '.join(slot.name for slot in inputs)}, {name}={numbers})"
+        return f"pass the numbers as one tuple: {operator.type}({', '.join(slot.name for slot in inputs)}, {name}={numbers})"
     return None
 
 
@@ -212,7 +214,7 @@ def _bind_slots(operator: Operator, arguments: Sequence[object], keywords: Mappi
         inputs = f"{len(slots)} input{'' if len(slots) == 1 else 's'}" if attributes else str(len(slots))
         taken = ", ".join([inputs, *attributes[:-1]]) + (f" and {attributes[-1]}" if attributes else "")
         kind = "arguments" if attributes else "inputs"
-        raise _refuse(operator, f"{len(arguments)} {kind} given, where it takes {taken}", _row_hint(operator, arguments))
+        raise _refuse(operator, f"{len(arguments)} {kind} given, but it takes {taken}", _row_hint(operator, arguments))
     values = dict(zip((slot.name for slot in slots), arguments, strict=False))
     for slot in slots:
         if slot.name in keywords:
@@ -248,7 +250,7 @@ def _refuse(operator: Operator, message: str, hint: str | None = None) -> Argume
 
 
 def _explain(error: OarlockError, operator: Operator, given: Mapping[str, Sequence[Var]]) -> OarlockError:
-    """The same error, with the user's line, the contract, and the arguments by name."""
+    """Return the error with the user's line, the contract and the arguments by name."""
     vars = [(slot, var) for slot, items in given.items() for var in items]
     width = max((len(slot) for slot, _ in vars), default=0)
     return type(error)(
@@ -262,32 +264,35 @@ def _explain(error: OarlockError, operator: Operator, given: Mapping[str, Sequen
 
 
 def _hint(error: OarlockError, given: Mapping[str, Sequence[Var]]) -> str | None:
-    """A hint on what to do, where that is certain enough to say."""
+    """Return a hint if the cause of the error is clear."""
     parameter = next((var for items in given.values() for var in items if var.parameter), None)
     if isinstance(error, ShapeError) and parameter is not None:
-        return f'give "{parameter.name}" a shape that fits, or do not share it here'
+        return f'"{parameter.name}" does not fit this input: check the shape of the input, or use a different parameter name'
     if isinstance(error, DTypeError) and "must be a float" in error.message:
-        return 'ol.op.cast(x, dtype="float32") makes it one'
+        return 'use ol.op.cast(x, dtype="float32")'
     return None
 
 
 def require_open(var: Var, what: str) -> None:
-    """Raise ProgramError where the program of `var` is not open while another is: who writes on means the one that is."""
+    """Check that the program of `var` is open if any is, because otherwise the open program would be expected to get the op. Raises
+    ProgramError.
+    """
     opened = block_stack.open_blocks()
     if opened and all(block.program is not var.block.program for block in opened):
         raise ProgramError(
-            f'{what}: "{var.name}" belongs to a program that is not open, while another is',
+            f'{what}: "{var.name}" belongs to a program that is not open, but another program is',
             location=here(),
             given=[var.describe()],
-            hint="end the `with` of the other program first, or open this one: with var.block.program",
+            hint="close the other program first, or open this one: with var.block.program",
         )
 
 
 def block_for(vars: Sequence[Var], what: str) -> Block:
-    """The block that an op on `vars` joins: the innermost open block of their program, else its main block.
+    """Return the block for an op on `vars`: the innermost open block of their program, else its main block.
 
-    Raises ProgramError where they are of two programs, or of one that is not open while another is,
-    UndefinedVarError where the block cannot see one.
+    Raises ProgramError if they belong to different programs, or to one that is not open while another is, and UndefinedVarError if one is
+    not
+    visible in the block.
     """
     if not vars:
         return block_stack.current_block()
@@ -314,7 +319,7 @@ def block_for(vars: Sequence[Var], what: str) -> Block:
 
 
 def describe_value(value: object) -> str:
-    """A description of what was given instead of a variable, on one line: `int 3`, `ndarray float64[4, 2]`."""
+    """Describe a value passed instead of a variable: `int 3`, `ndarray float64[4, 2]`."""
     if is_bool(value):
         return f"bool {bool(value)}"
     kind, dtype, shape = type(value).__name__, getattr(value, "dtype", None), getattr(value, "shape", None)
@@ -324,25 +329,25 @@ def describe_value(value: object) -> str:
 
 
 def find_read_hint(value: object) -> str | None:
-    """A hint on what to give instead of what is no variable: the `read_hint` of what stands for one, a comparison instead of a bool."""
+    """Return a hint for a value passed instead of a variable: its `read_hint` attribute, or advice about Python bools."""
     if is_bool(value):
         return _BOOL_HINT
     hint = getattr(value, "read_hint", None)
     return hint if isinstance(hint, str) else None
 
 
-_BOOL_HINT = (
-    "probably x == y of plain Python values, which is a Python bool: compare a variable, as in label == 0, or choose by Python's `if`"
-)
+_BOOL_HINT = "this is probably x == y of plain Python values: compare a variable, as in label == 0, or use Python's `if`"
 
 
 def seen(var: Var) -> Var:
-    """The variable that stands for `var` in the innermost open block of its program: in the step of a loop, a sequence is its step."""
+    """Return the variable that replaces `var` in the innermost open block of its program: in a loop over a sequence, its current step."""
     return block_stack.innermost_block(var.block.program).seen(var)
 
 
 def require_type(value: object, what: str, block: Block | None = None) -> Var:
-    """The variable that stands for `value`, a variable, in `block`, by default the innermost open one. Else raises ArgumentError."""
+    """Return the variable to use for `value` in `block`, by default the innermost open one. Raises ArgumentError if `value` is not a
+    variable.
+    """
     if isinstance(value, Var):
         return seen(value) if block is None else block.seen(value)
     raise ArgumentError(f"{what} must be a variable of a program, not {describe_value(value)}", location=here(), hint=find_read_hint(value))

@@ -1,4 +1,4 @@
-"""Operator: what it takes, returns and promises. `decorator.py` makes one of a kernel."""
+"""Operator: the declaration of inputs, outputs, kernel and properties. `decorator.py` creates one from a kernel."""
 
 import inspect
 import typing
@@ -37,31 +37,32 @@ if typing.TYPE_CHECKING:
 __all__ = ["OnWorkers", "Operator", "Rounding"]
 
 Rounding = Literal["layout", "place"]
-"""The influences on the bits of a result, beside the values that it is computed of: see `operator`."""
+"""The influences on rounding other than the values: see `operator`."""
 OnWorkers = Literal["same", "own"]
-"""The results that workers get who give the same, or whatever each gives: see `operator`."""
+"""The relation between the results of different workers: see `operator`."""
 
 
 EDGES = ("denormal", "equal", "infinite", "nan", "negative", "one", "refused", "zero")
-"""Kinds of values at the edge of a domain: `equal` elements of one input, values that are `refused`, numbers that are `one` or `zero`."""
+"""Kinds of values at the edge of a domain: `equal` elements of one input, rejected values (`refused`), the numbers 1 and 0, and so on."""
 
 
 class Operator(CallingConvention):
-    """The declaration of one type of op: its inputs, its outputs and its kernel.
+    """The declaration of one type of op: its inputs, outputs, attributes and kernel.
 
-    Calling an operator on variables appends an op to their program and returns the variables that it defines.
-    `kernel` computes it on tensors. Passes and plans may rely on whatever else is declared, such as the input slots `aliases` whose
-    memory an output may share; tests check it.
+    Calling an operator on variables appends an op to their program and returns the variables that it defines. `kernel` computes it on
+    tensors.
+    Passes and plans rely on the other declared properties, such as `aliases`, the inputs whose memory an output may share; tests check
+    them.
     """
 
     __doc__ = OfEach(format_help, __doc__)  # type: ignore[assignment]
     __signature__ = OfEach(call_signature)
 
     parts: "tuple[Operator, ...]" = ()
-    """The operators whose results this one computes together: see `oarlock.registry.fused_operator`."""
+    """The operators that a fused operator combines: see `oarlock.registry.fused_operator`."""
 
     own_values: "OwnValues | None" = None
-    """The kernel for what the forward operator has made: see `oarlock.registry.own_values`."""
+    """The kernel that skips checks of values computed by the forward operator: see `oarlock.registry.own_values`."""
 
     def __init__(
         self,
@@ -109,14 +110,14 @@ class Operator(CallingConvention):
         self.effects = effects
         self.on_workers = on_workers
         self.checks_values = checks_values
-        self.preconditions: dict[Callable[..., object], tuple[str, ...]] = {}  # each with what it is called with
+        self.preconditions: dict[Callable[..., object], tuple[str, ...]] = {}  # each with the names of its arguments
         self.gradients: dict[str, Rule] = {}
-        self.complex_gradients: dict[str, Rule] = {}  # of complex inputs, where they are not those of real ones
-        self.edges: dict[str, str] = {}  # kinds of values at which gradients are not PyTorch's, and why
+        self.complex_gradients: dict[str, Rule] = {}  # for complex inputs, if they differ from the real ones
+        self.edges: dict[str, str] = {}  # kinds of values at which gradients differ from PyTorch's, with the reason
         self.gradient_builder: Builder | None = None
         self.infer_function: Callable[..., object] | None = None
         self.shape_check: Callable[..., None] | None = None
-        self.block_sizes: Callable[..., Any] | None = None  # from an op to its `own_sizes.BlockSizes`
+        self.block_sizes: Callable[..., Any] | None = None  # maps an op to its `own_sizes.BlockSizes`
         self.block_flow: Callable[[Op], BlockFlow] | None = None
         self.catalogue = standard if catalogue is None else catalogue
         if signature is not None:
@@ -124,7 +125,7 @@ class Operator(CallingConvention):
         self._require_inputs((*self.aliases, *self.linear_in))
         require_linear(self)
         if sensitive_to not in (None, *typing.get_args(Rounding)):
-            raise DeclarationError(f'{type}: sensitive_to is "layout", "place" or left out, not "{sensitive_to}"')
+            raise DeclarationError(f'{type}: sensitive_to must be "layout", "place" or None, not "{sensitive_to}"')
         self.catalogue.add(self)
 
     def __getattr__(self, name: str) -> Any:
@@ -137,12 +138,12 @@ class Operator(CallingConvention):
 
     @cached_property
     def signature(self) -> Signature:
-        """A gradient operator's signature, derived from the forward's when it is first needed."""
+        """The signature. For a gradient operator, it is derived from the forward operator on first use."""
         return derive_signature(self)
 
     @property
     def cases(self) -> tuple[Case | GradCheck | Rejects, ...]:
-        """The cases that it was declared with, and checks of its gradients where it states none: see `default_checks.py`."""
+        """The declared cases, plus default gradient checks if none are declared: see `default_checks.py`."""
         return with_default_checks(self)
 
     @property
@@ -157,12 +158,12 @@ class Operator(CallingConvention):
 
     @property
     def is_trusted(self) -> bool:
-        """Whether plans may rely on what `trusted` promises of the kernel. A gradient is trusted as its forward operator is."""
+        """Whether plans may rely on the promises of `trusted`. Gradients inherit it from the forward operator."""
         return self.trusted if self.forward is None else self.forward.is_trusted
 
     @property
     def is_contraction(self) -> bool:
-        """Whether it is a `contraction`, or a gradient of one, which is one too."""
+        """Whether it is a `contraction` or a gradient of one, which is one too."""
         return self.contraction if self.forward is None else self.forward.is_contraction
 
     @property
@@ -172,12 +173,12 @@ class Operator(CallingConvention):
 
     @property
     def row_group(self) -> str | None:
-        """The `*b` whose every index is computed alone; None where nothing is promised."""
+        """The group `*b` whose indexes are computed independently; None if nothing is promised."""
         return None if self.infer_function or self.effects else self.signature.row_group
 
     @property
     def summed_outputs(self) -> tuple[str, ...]:
-        """The outputs that are sums over the rows `*b`: said by `sum`, or a derived gradient that drops them."""
+        """The outputs that are sums over the rows `*b`: declared by `sum`, or derived gradients without these axes."""
         groups = {slot.leading_group for slot in self.signature.inputs} - {None}
         return tuple(
             slot.name
@@ -186,13 +187,15 @@ class Operator(CallingConvention):
         )
 
     def differentiates(self, slot: str) -> bool:
-        """Whether a gradient might flow through input `slot`. A rule that is missing counts: it is an error, not a zero."""
+        """Return whether a gradient may flow through input `slot`. A missing rule counts, because it is an error, not a zero."""
         rule = self.gradients.get(slot)
         declared = self.signature.input(slot)
         return declared is not None and not declared.shape_only and not (rule is not None and rule.is_zero)
 
     def convert_attributes(self, given: Mapping[str, object]) -> dict[str, object]:
-        """Every attribute, defaults filled in; left out are None, and the default of what was added later. Raises ArgumentError."""
+        """Convert the attributes and add defaults. Attributes that are None, or the default of one `added_later`, are omitted. Raises
+        ArgumentError.
+        """
         for name in given:
             if name not in self.attributes:
                 raise unknown_attribute(name, self.attributes, [slot.name for slot in self.signature.inputs])
@@ -212,28 +215,30 @@ class Operator(CallingConvention):
     def infer(
         self, given: Mapping[str, Sequence[TensorType]], attributes: Mapping[str, object], fresh: Callable[[], str]
     ) -> dict[str, list[TensorType]]:
-        """The types of the outputs. Raises ShapeError, DTypeError or ArgumentError where the arguments do not fit."""
+        """Return the types of the outputs. Raises ShapeError, DTypeError or ArgumentError if the arguments do not fit."""
         return infer_types(self, given, attributes, fresh)
 
     def _require_inputs(self, slots: Sequence[str]) -> None:
-        """Raises DeclarationError for a slot that is no input. A derived signature is not made just for this: tests look there."""
+        """Check that all slots are inputs. Raises DeclarationError. Derived signatures are not built for this; tests check those."""
         for slot in slots:
             if self.forward is None and self.signature.input(slot) is None:
                 raise DeclarationError(f"{self.type} has no input {slot}")
 
     def infer_shape(self, function: Callable[..., object]) -> Callable[..., object]:
-        """Declare how shapes follow, where the signature cannot state it.
+        """Declare a shape inference function, for shapes that the signature cannot express.
 
-        `function` takes the kernel's arguments as `TensorType`s and returns a shape, or a TensorType, per output. A size that
-        only values tell is a text that begins with "?"; where the same text stands twice, it is the same size.
+        `function` takes the kernel's arguments as `TensorType`s and returns a shape, or a TensorType, per output. A size that depends on
+        values is a
+        str that begins with "?"; equal strings are the same size.
         """
         self.infer_function = function
         return function
 
     def check_shapes(self, function: Callable[..., None]) -> Callable[..., None]:
-        """Declare what refuses shapes that fit the signature, where that states what follows from those that remain.
+        """Declare a function that rejects shapes, if the signature accepts too many but infers the outputs.
 
-        `function` takes what that of `infer_shape` takes, and raises ShapeError. A size that is a symbol may be any number: the run tells.
+        `function` takes the same arguments as that of `infer_shape` and raises ShapeError. A symbol may be any number and is checked in the
+        run.
         """
         self.shape_check = function
         return function
@@ -250,9 +255,11 @@ class Operator(CallingConvention):
     ) -> "Callable[[Callable[..., object]], Operator]":
         """Declare the kernel of the gradient with respect to input `slot`.
 
-        Its parameters say what it needs: any input, any output, `d<output>`, or `<input>_shape` where only
-        the shape matters. It becomes an operator called `<type>_d<slot>`. The other arguments are those of `operator`. Of an operator that
-        goes element by element, or is `linear_in` the input, the gradient with respect to `d<output>` follows: see `transpose.py`.
+        Its parameters are the values it needs: any input, any output, `d<output>`, or `<input>_shape` if only the shape matters. It becomes
+        an
+        operator called `<type>_d<slot>`. The other arguments are those of `operator`. If the operator is element-wise, or `linear_in` the
+        input, the
+        gradient with respect to `d<output>` is derived: see `transpose.py`.
         """
 
         def declare(kernel: Callable[..., object]) -> Operator:
@@ -278,7 +285,7 @@ class Operator(CallingConvention):
     def gradient_program(self, slot: str) -> Callable[[GradientProgram], GradientProgram]:
         """Declare the gradient with respect to `slot` as a function of variables that appends existing operators.
 
-        Its parameters are those of `gradient`; it returns a variable, for a variadic slot a list of them.
+        Its parameters are those of `gradient`; it returns a variable, or a list of them for a variadic slot.
         """
 
         def declare(program: GradientProgram) -> GradientProgram:
@@ -289,16 +296,16 @@ class Operator(CallingConvention):
         return declare
 
     def gradient_programs(self, **programs: GradientProgram) -> None:
-        """Declare gradients, by input slot, each as a function of variables: `gradient_program` for those that are one expression.
+        """Declare gradients by input slot, each as a function of variables. A short form of `gradient_program` for single expressions.
 
             matrix_transpose.gradient_programs(x=lambda dy: matrix_transpose(dy))
 
-        Raises DeclarationError for a slot that is no input.
+        Raises DeclarationError for an unknown input slot.
         """
         self._declare_programs(self.gradients, programs)
 
     def complex_gradient_programs(self, **programs: GradientProgram) -> None:
-        """As `gradient_programs`, for complex inputs, where the gradients are not those of real ones: of y = f(x), ``dy * conj(f'(x))``."""
+        """Declare gradients for complex inputs, if they differ from those for real ones. For y = f(x): ``dy * conj(f'(x))``."""
         self._declare_programs(self.complex_gradients, programs)
 
     def _declare_programs(self, rules: dict[str, Rule], programs: Mapping[str, GradientProgram]) -> None:
@@ -307,17 +314,17 @@ class Operator(CallingConvention):
             rules[slot] = Rule(slot, program=program)
 
     def find_gradient(self, slot: str, dtype: DType) -> Rule | None:
-        """The gradient with respect to an input of this dtype; None where none is declared."""
+        """Return the gradient with respect to an input of this dtype, or None if none is declared."""
         return (self.complex_gradients.get(slot) if dtype.is_complex else None) or self.gradients.get(slot)
 
     def no_gradient(self, *slots: str) -> None:
-        """Declare that the gradient with respect to `slots` is zero by meaning."""
+        """Declare that the gradient with respect to `slots` is zero."""
         self._require_inputs(slots)
         for slot in slots:
             self.gradients[slot] = Rule(slot)
 
     def declare_edges(self, **reasons: str) -> None:
-        """Declare where gradients differ from PyTorch's, by the kind of value that an input holds there (`EDGES`), each with the reason.
+        """Declare the kinds of input values (`EDGES`) at which gradients differ from PyTorch's, each with the reason.
 
         The reason is printed on the operator's page. Raises DeclarationError for an unknown kind.
         """
@@ -327,16 +334,17 @@ class Operator(CallingConvention):
         self.edges.update(reasons)
 
     def precondition(self, check: Callable[..., object], *names: str) -> None:
-        """Declare what refuses the values that the kernel refuses, by raising what the kernel raises, which calls it too.
+        """Declare a function that rejects the values that the kernel rejects, with the same exception. The kernel calls it too.
 
-        It is called with the inputs `names`, or for `<input>_dtype` with the backend's dtype of one; of a variadic slot, once for each. A
-        plan calls it before it writes over anything, for there is no way back then. No other values make the operator fail.
+        It is called with the inputs `names`, or with the backend's dtype of an input for `<input>_dtype`; for a variadic slot, once per
+        tensor. A plan
+        calls it before it overwrites anything, because that cannot be undone. No other values may make the kernel fail.
         """
         self._require_inputs([name.removesuffix("_dtype") for name in names])
         self.preconditions[check] = names
 
     def gradient_maker(self, builder: Builder) -> Builder:
-        """Declare a function that builds the gradients of every input at once; for operators that own blocks."""
+        """Declare a function that builds the gradients of all inputs together, for operators that own blocks."""
         self.gradient_builder = builder
         return builder
 

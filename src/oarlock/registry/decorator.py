@@ -1,4 +1,4 @@
-"""`@operator`, by which a kernel declares an operator."""
+"""`@operator`, which declares an operator from its kernel."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -35,36 +35,60 @@ def operator(
 ) -> Callable[[Callable[..., object]], Operator]:
     """Declare an operator by its kernel.
 
-        @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[-1.0, 2.0], y=[0.0, 2.0])])
-        def relu(x):
-            '''Clamp negatives to zero: ``y = max(x, 0)``.'''
-            return torch.relu(x)
+            @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[-1.0, 2.0], y=[0.0, 2.0])])
+            def relu(x):
+                '''Clamp negatives to zero: ``y = max(x, 0)``.'''
+                return torch.relu(x)
 
-    `intermediate` outputs are kept for the gradient and not returned to callers. `effects` is "random" where two runs differ,
-    "collective" where workers exchange tensors. `on_workers` is "same" where its results are the same on all of them whatever each gives,
-    "own" where each has its own though all give the same; else equal inputs give equal results. `checks_values`: values, not only
-    shapes, can make the kernel raise. A variable may stand for `variable_attributes` when the op runs. In the sizes of `told_attributes`
-    the kernel is given numbers for symbols, as the op's inputs tell them; the number beside it says how many symbols the kernel finds by
-    itself: where there are no more, they stay.
-    `added_later` names attributes that are younger than files in which the operator stands: an op does not hold one that has its default,
-    so that programs and plans written without it stay what they are. Kernels of gradients state that default too.
-    `aliases` are the inputs whose memory an output may share: the kernel may return them, or views of them. Where nothing is
-    declared, outputs are fresh memory. Where they are `disjoint`, no two of them share an element, unless two elements of an input do.
-    `linear_in` are the inputs in which it is linear, each alone while the others stay; what may be left out and no gradient reads, such as
-    a bias, may add to that. The gradients of such gradients follow. A `contraction` sums products, of one element of each input, over the
-    dimensions of the signature that an output does not have; what may be left out is added. So each index of a dimension that it has is
-    computed alone, and over any other it may be summed in parts.
-    `sensitive_to="layout"` says that the kernel may round an element otherwise where there are gaps in the memory of an input: it takes
-    some elements in vectors, others one by one. `sensitive_to="place"` says that a library of products does the work, which chooses its
-    loops by strides and addresses: the variants of such a kernel give what it gives within rounding, those of any other its bits.
-    `axis_attribute` names the attribute that says which axes are computed across, counted from the front, or from the back where it is
-    negative: the first of them, several where its type is `int | tuple[int, ...]`, or all axes in their new order where that is
-    `tuple[int, ...]`; `axis=-1` says that it is the last where the attribute `axis` is left out. Each index of the axes in front of the
-    first is computed alone.
-    `trusted` says that the kernel, and those of its gradients, keep no tensor that they are given or give, do nothing else that anybody
-    sees, and ask PyTorch for no gradient. Plans then write over memory around it as they do around operators of ours; otherwise they write
-    over nothing that it was given or gave. Nothing can check that.
-    Raises DeclarationError where the kernel's parameters and the signature disagree.
+        `intermediate`: outputs that are kept for the gradient and not returned to callers.
+
+        `effects`: "random" if two runs differ, "collective" if workers exchange tensors.
+
+        `on_workers`: "same" if results are equal on all workers even for different inputs, "own" if they differ even for equal inputs. By
+        default,
+        equal inputs give equal results.
+
+        `checks_values`: whether values, not only shapes, can make the kernel raise.
+
+        `variable_attributes`: attributes whose value a variable may provide in the run.
+
+        `told_attributes`: shape attributes in which the kernel gets numbers for symbols, inferred from the op's inputs. The number is how many
+        unknown
+        sizes the kernel can infer by itself; if there are at most that many symbols, they are passed
+    unchanged.
+
+        `added_later`: attributes that did not exist in earlier files. An op does not store them if they have their default, so that existing
+        programs
+        and plans do not change. Kernels of gradients declare the same default.
+
+        `aliases`: inputs whose memory an output may share: the kernel may return them or views of them. Without it, outputs are new memory.
+        `disjoint`: no two outputs share an element, unless two elements of an input do.
+
+        `linear_in`: inputs in which the operator is linear, each while the others are constant. An optional input that no gradient reads, such
+        as a
+        bias, may add to that. The gradients of such gradients are derived.
+
+        `contraction`: the operator sums products, of one element of each input, over the dimensions that an output does not have, and adds
+        optional inputs. So the indexes of the output's dimensions are computed independently, and sums over the others may be split.
+
+        `sensitive_to="layout"`: the kernel may round differently if an input has gaps in memory, because it processes some elements in vectors
+        and
+        others one by one. `sensitive_to="place"`: a matrix product library chooses its loops by strides and addresses. Variants of such a
+        kernel
+        agree within rounding; variants of all others agree bit for bit.
+
+        `axis_attribute`: the attribute with the axes that are computed across (negative values count from the back): the first of them, several
+        if its
+        type is `int | tuple[int, ...]`, or a permutation of all if it is `tuple[int, ...]`. `axis=-1` means that the default of the attribute
+        `axis`
+        is the last axis. Indexes of the axes before the first one are computed independently.
+
+        `trusted`: the kernel and those of its gradients keep no reference to tensors, have no visible side effects, and need no gradient from
+        PyTorch. Plans then reuse memory around it as for built-in operators; otherwise they never overwrite its inputs and outputs. This cannot
+        be
+        checked.
+
+        Raises DeclarationError if the kernel's parameters do not match the signature.
     """
 
     def declare(kernel: Callable[..., object]) -> Operator:

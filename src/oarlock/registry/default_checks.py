@@ -1,4 +1,4 @@
-"""Checks of gradients that nobody has to write, since the signature tells the shapes at which to look."""
+"""Default gradient checks, with shapes derived from the signature."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,21 +14,22 @@ if TYPE_CHECKING:
 __all__ = ["shapes_told", "with_default_checks"]
 
 _MANY: dict[str, list[tuple[tuple[int, ...], ...]]] = {
-    "group": [((5, 2),), ((2,),), ((),), ((0,),)],  # no rows are legal rows: each index is computed alone
+    "group": [((5, 2),), ((2,),), ((),), ((0,),)],  # no rows is a legal number of rows
     "rank": [((5, 2),), ((2,),), ((),)],
-    "broadcast": [((5, 2), (2,), (5, 1)), ((5, 1), (1, 2), ()), ((), (2, 2), (1,)), ((0, 1), (2,), (0, 2))],  # by turns
+    "broadcast": [((5, 2), (2,), (5, 1)), ((5, 1), (1, 2), ()), ((), (2, 2), (1,)), ((0, 1), (2,), (0, 2))],  # used in turn
 }
-"""The sizes of the axes that stand for any number, by kind."""
+"""Sizes to test for axes that match any number of dimensions, by kind."""
 
 _SPLITS = ([0, 1, 1, 4], [0, 0])
-_SIZES = (3, 4, 6, 7, 8, 9)  # other than those above: two axes that are taken for one another are then noticed
+_SIZES = (3, 4, 6, 7, 8, 9)  # different from those above, so that confused axes are noticed
 
 
 def with_default_checks(operator: "Operator") -> tuple[Case | GradCheck | Rejects, ...]:
-    """The cases of an operator, where each GradCheck that gives no input is one for each way to choose shapes.
+    """Return the cases of an operator, with each GradCheck without inputs expanded to one per choice of shapes.
 
-    An operator that has gradients, and declares no GradCheck, has one that gives nothing. Nothing is added where the signature does not
-    tell what to give: where an input that must be there holds integers, or an attribute has no default.
+    An operator with gradients but without a GradCheck gets a default one. Nothing is added if the signature does not determine the inputs:
+    if a
+    required input is an integer, or an attribute has no default.
     """
     inputs = {slot.name for slot in operator.signature.inputs}
     cases = list(operator.declared_cases)
@@ -46,11 +47,11 @@ def with_default_checks(operator: "Operator") -> tuple[Case | GradCheck | Reject
 
 
 def shapes_told(signature: Signature, sizes: Sequence[int] = _SIZES) -> Iterator[dict[str, object]]:
-    """Shapes for the inputs of these sizes, by what many axes stand for.
+    """Yield shapes for the inputs, for each test size of axis groups.
 
-    Of those that may be left out all are there; then each is not, and at last none.
-
-    Row splits, `int64[n+1]`, cut what the first input leads with: into sequences of which one is empty, and at last nothing into one.
+    First all optional inputs are present, then each is omitted, finally all are. Row splits, `int64[n+1]`, divide the leading dimension of
+    the
+    first input: into sequences of which one is empty, and finally an empty dimension into one.
     """
     splits = [slot for slot in signature.inputs if slot.dtype == "int64" and slot.shape_text.endswith("+1]")]
     inputs = [slot for slot in signature.inputs if slot not in splits]
@@ -63,7 +64,7 @@ def shapes_told(signature: Signature, sizes: Sequence[int] = _SIZES) -> Iterator
         return
     cuts: list[dict[str, int]] = [{}]
     if splits:
-        counted = [slot.shape_text[1:-3] for slot in splits]  # n of [n+1]
+        counted = [slot.shape_text[1:-3] for slot in splits]  # n for [n+1]
         elements = inputs[0].axes[0].name if inputs and inputs[0].axes else ""
         if elements not in names or elements in counted or not all(count.isidentifier() for count in counted):
             return
@@ -91,7 +92,7 @@ def _may_be_float(slot: Slot) -> bool:
 
 
 def _given(inputs: Sequence[Slot], sizes: Mapping[str, int], stand_for: Sequence[tuple[int, ...]]) -> dict[str, object]:
-    """The shapes of inputs, three of one that takes any number of tensors. Those whose axes stand for many take turns."""
+    """Return the shapes of the inputs, three for a variadic one. Inputs with axis groups take the test sizes in turn."""
     turns = itertools.cycle(stand_for)
     found: dict[str, object] = {}
     for slot in inputs:

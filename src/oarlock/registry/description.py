@@ -1,4 +1,4 @@
-"""OpDesc -> op: what any language that can write the message can append."""
+"""Appending ops from OpDesc messages, for other languages."""
 
 from oarlock.errors import VerifyError
 from oarlock.ir.attribute import read_attribute
@@ -12,10 +12,11 @@ __all__ = ["append_desc"]
 
 
 def append_desc(block: Block, desc: wire.OpDesc, *, catalogue: Catalogue = standard) -> Op:
-    """Append to `block` the op that `desc` describes; return it. Outputs that are not declared are, with inferred types.
+    """Append to `block` the op that `desc` describes and return it. Undeclared outputs are declared with inferred types.
 
-    Names are those that `block` sees; a block attribute is the number of a block of its program, inside `block`. Raises
-    VerifyError for an attribute or a role that is not readable, else what `append_op` raises.
+    Names are those visible in `block`; a block attribute is the index of a nested block. Raises VerifyError for an invalid attribute or
+    role,
+    else the same as `append_op`.
     """
     blocks = block.program.blocks
     attributes: dict[str, object] = {}

@@ -1,8 +1,8 @@
-"""Classes of dtypes in signatures: which dtypes one takes, and what the dtype of one slot tells of that of another.
+"""Dtype classes in signatures, and inference of dtypes between slots.
 
-float, integer, real, complex, inexact, number      any such dtype, but one throughout
-complex.real, number.real, inexact.real             the dtype of the parts of complex numbers; of real ones, theirs
-float.complex                                       the dtype of complex numbers whose parts have this one
+float, integer, real, complex, inexact, number      any such dtype, the same in all slots
+complex.real, number.real, inexact.real             the dtype of the real and imaginary parts; unchanged for real dtypes
+float.complex                                       the complex dtype whose parts have this dtype
 """
 
 from collections.abc import Callable, MutableMapping
@@ -20,13 +20,13 @@ CLASSES: dict[str, tuple[str, Callable[[DType], bool]]] = {
     "inexact": ("a float or complex", lambda dtype: dtype.is_inexact),
     "number": ("a number", lambda dtype: dtype is not DType.BOOL),
 }
-"""Each class: what a message calls one of its dtypes, and whether a dtype is one."""
+"""The classes: the name of a member in messages, and a membership test."""
 
 _DTYPES = frozenset(dtype.value for dtype in DType)
 
 
 def is_dtype_text(text: str) -> bool:
-    """Whether a signature may say `text` of the dtype of a slot."""
+    """Return whether `text` is a valid dtype in a signature."""
     kind, dot, part = text.partition(".")
     if dot:
         return kind in CLASSES and part in ("real", "complex")
@@ -34,15 +34,15 @@ def is_dtype_text(text: str) -> bool:
 
 
 def real_class(kind: str) -> str:
-    """The class of the real dtypes among those of `kind`; what is no class, itself."""
+    """Return the class of the real dtypes in the class `kind`; other texts unchanged."""
     kind = kind.removesuffix(".real")
     return {"number": "real", "inexact": "float"}.get(kind, kind)
 
 
 def bind_dtype(name: str, kind: str, dtype: DType, known: MutableMapping[str, DType], source: MutableMapping[str, str]) -> None:
-    """Learn what the slot `name`, whose dtype is said to be `kind`, tells by having `dtype`. Raises DTypeError where it does not fit.
+    """Bind the dtype class `kind` of slot `name` to `dtype`. Raises DTypeError on a conflict.
 
-    `known` is what each class stands for so far, and `source` the slot that told it.
+    `known` holds the dtype of each class so far, and `source` the slot that determined it.
     """
     if kind in ("any", "shape"):
         return
@@ -59,12 +59,12 @@ def bind_dtype(name: str, kind: str, dtype: DType, known: MutableMapping[str, DT
         return
     first = known.setdefault(kind, dtype)
     if first is not dtype:
-        raise DTypeError(f"{name} is {dtype}, yet {source[kind]} is {first}; they must have one dtype")
+        raise DTypeError(f"{name} is {dtype}, but {source[kind]} is {first}; they must have the same dtype")
     source.setdefault(kind, name)
 
 
 def find_dtype(kind: str, known: MutableMapping[str, DType], source: MutableMapping[str, str]) -> DType | None:
-    """The dtype that `kind` stands for; None where nothing tells it. Raises DTypeError where there is none."""
+    """Return the dtype bound to `kind`, or None if it is unknown. Raises DTypeError if there is none."""
     if kind in known:
         return known[kind]
     kind, dot, part = kind.partition(".")
@@ -78,12 +78,12 @@ def _bind_part(name: str, kind: str, dtype: DType, known: MutableMapping[str, DT
     if kind in known:
         wanted = _part_of(known[kind], part, source[kind])
         if dtype is not wanted:
-            raise DTypeError(f"{name} must be {wanted}, not {dtype}, since {source[kind]} is {known[kind]}")
+            raise DTypeError(f"{name} must be {wanted}, not {dtype}, because {source[kind]} is {known[kind]}")
         return
     whole = dtype.complex if part == "real" else dtype.real
     if whole is None or dtype.is_complex is (part == "real"):
         raise DTypeError(f"{name} must be {'float32 or float64' if part == 'real' else 'complex'}, not {dtype}")
-    if kind in ("complex", "float"):  # of other classes it might be either
+    if kind in ("complex", "float"):  # other classes contain both
         known[kind] = whole
         source[kind] = name
 

@@ -1,4 +1,4 @@
-"""The sizes of a gradient's inputs, held to its forward operator: the gradient of an output has the shape that the forward op gives it."""
+"""Consistency of a gradient's inputs with its forward operator: the gradient of an output must have the shape of that output."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,7 +17,7 @@ __all__ = ["ForwardCall", "find_forward_call", "require_forward_shapes"]
 
 
 class ForwardCall(NamedTuple):
-    """The call of a forward operator whose gradient is computed: the types of its inputs, its attributes, and what is known of its outputs.
+    """The forward call whose gradient is computed: the types of its inputs, its attributes, and the known types of its outputs.
 
     `outputs` are (slot of the forward operator, slot of the gradient, its types).
     """
@@ -30,12 +30,12 @@ class ForwardCall(NamedTuple):
 def find_forward_call(
     operator: "Operator", given: Mapping[str, Sequence[TensorType]], attributes: Mapping[str, object]
 ) -> ForwardCall | None:
-    """Return the call of the forward operator, None where the gradient does not know all of its inputs and attributes."""
+    """Return the forward call, or None if the gradient does not have all of its inputs and attributes."""
     forward = operator.forward
     if forward is None or forward.block_attributes:
         return None
     unread = {name: spec for name, spec in forward.attributes.items() if name not in operator.attributes}
-    if any(spec.type is not float for spec in unread.values()):  # a float, such as the value of a padding, has no say in shapes
+    if any(spec.type is not float for spec in unread.values()):  # floats, such as a padding value, do not affect shapes
         return None
     numbers = {name: 0.0 if spec.default is REQUIRED else spec.default for name, spec in unread.items()}
     call = ForwardCall({}, numbers | {name: value for name, value in attributes.items() if name in forward.attributes}, [])
@@ -60,7 +60,7 @@ def find_forward_call(
         same = next((types for other, types in known if other and _have_one_shape(other, slot)), None)
         if same is not None and slot.name not in call.given and not slot.optional:
             call.given[slot.name] = [TensorType(dtypes.get(slot.dtype, type.dtype), type.shape) for type in same]
-    for name, kind in shape_only:  # the dtype of what has only its shape read may be another by now
+    for name, kind in shape_only:  # the dtype of a shape-only input may have changed since
         call.given[name] = [TensorType(dtypes.get(kind, dtype), shape) for dtype, shape in call.given[name]]
     is_whole = all(slot.name in call.given or slot.optional for slot in forward.signature.inputs)
     return call if is_whole and call.outputs else None
@@ -72,7 +72,7 @@ def _have_one_shape(slot: Slot, other: Slot) -> bool:
 
 
 def require_forward_shapes(operator: "Operator", given: Mapping[str, Sequence[TensorType]], attributes: Mapping[str, object]) -> None:
-    """Raise ShapeError where an input of a gradient, or of what belongs to an output, cannot have its shape; what `infer` raises, too."""
+    """Check the shapes of a gradient's inputs against its forward operator. Raises ShapeError, and the errors of `infer`."""
     call = find_forward_call(operator, given, attributes)
     if call is None or operator.forward is None:
         return
@@ -80,12 +80,12 @@ def require_forward_shapes(operator: "Operator", given: Mapping[str, Sequence[Te
     for output, slot, types in call.outputs:
         for type, expected in zip(types, inferred[output], strict=False):
             if not _may_have(type.shape, expected.shape):
-                made = f"{operator.forward.type} gives {output} the shape {format_shape(expected.shape)}"
-                raise ShapeError(f"{slot} is {format_shape(type.shape)}, where {made}")
+                made = f"{output} of {operator.forward.type} has shape {format_shape(expected.shape)}"
+                raise ShapeError(f"{slot} is {format_shape(type.shape)}, but {made}")
 
 
 def _may_have(shape: Shape | None, expected: Shape | None) -> bool:
-    """Whether a tensor of `shape` may be of the `expected` one; "unknown" is any size."""
+    """Return whether `shape` is compatible with `expected`; "unknown" matches any size."""
     if shape is None or expected is None:
         return True
     return len(shape) == len(expected) and not any(

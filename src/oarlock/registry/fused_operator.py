@@ -1,4 +1,4 @@
-"""Fused operators: what several operators compute of the same values, computed by one kernel that shares the work."""
+"""Fused operators: one kernel that computes several operators on the same values and shares work."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -13,9 +13,9 @@ __all__ = ["FusedBackward", "fused_backward"]
 
 
 class FusedBackward(Operator):
-    """Computes what its `parts` compute, each of one output, of inputs that they share. Programs use the parts; a pass joins them.
+    """Computes the single outputs of its `parts` from shared inputs. Programs use the parts; a pass fuses them.
 
-    An output is called as the part that gives it, an input as the parts call it, but for what `names` renames.
+    Outputs are named after the parts. Inputs have the names that the parts use, except for those renamed by `names`.
     """
 
     def __init__(self, kernel: Callable[..., object], parts: Sequence[Operator], names: Mapping[str, str]):
@@ -28,7 +28,7 @@ class FusedBackward(Operator):
 
     @cached_property
     def reads(self) -> dict[Operator, dict[str, str]]:
-        """For each part, which input of this operator each of its inputs is. Raises DeclarationError where there is none."""
+        """For each part, the mapping from its inputs to inputs of this operator. Raises DeclarationError if one is missing."""
         parameters = {each.name for each in inspect.signature(self.kernel).parameters.values() if each.kind is not each.KEYWORD_ONLY}
 
         def find(slot: Slot, part: Operator) -> str:
@@ -36,7 +36,7 @@ class FusedBackward(Operator):
             for known in (name, name.removesuffix("_shape")) if slot.shape_only else (name,):
                 if known in parameters:
                     return known
-            raise DeclarationError(f"{self.type}: nothing stands for {slot.name}, which {part.type} reads")
+            raise DeclarationError(f"{self.type}: no input provides {slot.name}, which {part.type} reads")
 
         return {part: {slot.name: find(slot, part) for slot in part.signature.inputs} for part in self.parts}
 
@@ -46,12 +46,12 @@ class FusedBackward(Operator):
         for part, names in self.reads.items():
             for slot in part.signature.inputs:
                 known = slots.get(names[slot.name])
-                if known is None or known.shape_only:  # what one part reads, and another only the shape of, is read
+                if known is None or known.shape_only:  # an input that one part reads and another uses only for its shape is read
                     slots[names[slot.name]] = renamed(slot, names[slot.name], summed=False)
         parameters = [each for each in inspect.signature(self.kernel).parameters.values() if each.kind is not each.KEYWORD_ONLY]
         unread = [each.name for each in parameters if each.name not in slots or slots[each.name].optional != (each.default is None)]
         if unread:
-            raise DeclarationError(f"{self.type}: its parts do not read {', '.join(unread)} so")
+            raise DeclarationError(f"{self.type}: its parts do not read {', '.join(unread)}, or not as declared")
         outputs = [part.signature.outputs[0] for part in self.parts]
         given = tuple(renamed(slot, part.type, axes=None, like=None, summed=False) for part, slot in zip(self.parts, outputs, strict=True))
         return Signature(tuple(slots[each.name] for each in parameters), given)
@@ -62,7 +62,7 @@ class FusedBackward(Operator):
         parameters = inspect.signature(self.kernel).parameters
         taken = [name for name, each in parameters.items() if each.kind is each.KEYWORD_ONLY]
         if set(taken) != set(known):
-            raise DeclarationError(f"{self.type}: its attributes are {taken}, those of its parts {list(known)}")
+            raise DeclarationError(f"{self.type}: its attributes are {taken}, but those of its parts are {list(known)}")
         for name in taken:
             require_default(self.type, known[name], parameters[name])
         return {name: known[name] for name in taken}
@@ -81,14 +81,16 @@ class FusedBackward(Operator):
 
 
 def fused_backward(*parts: Operator, names: Mapping[str, str] | None = None) -> Callable[[Callable[..., object]], FusedBackward]:
-    """Declare the kernel that computes what several operators compute, and shares the work.
+    """Declare a kernel that computes several operators and shares work.
 
         @fused_backward(conv2d_dx, conv2d_dfilter)
         def conv2d_backward(x, filter, dy, *, stride, padding):
             ...
 
-    It returns what they return, in their order. Its parameters are their inputs, and all their attributes. Where one of them reads
-    only the shape of what another reads, as `x_shape`, it takes `x`. `names` says what an input of a part is called here, where the
-    part calls it otherwise. Sums may be rounded in another order than the parts round them.
+    It returns their results in order. Its parameters are their inputs and all their attributes. If one part needs only the shape of
+    another's
+    input, as `x_shape`, it takes `x`. `names` maps input names of the parts to different names here. Sums may be rounded in a different
+    order than
+    in the parts.
     """
     return lambda kernel: FusedBackward(kernel, parts, names or {})

@@ -1,7 +1,7 @@
-"""How a gradient is declared, and the signature of the operator that it becomes.
+"""Declarations of gradients, and the derived signatures of gradient operators.
 
-A gradient's parameters are what it keeps alive. Each is an input or an output of the forward operator,
-`d<output>`, or `<input>_shape`; from that list, and from the forward's signature, everything follows.
+The parameters of a gradient are the values it keeps alive. Each is an input or output of the forward operator, `d<output>`, or
+`<input>_shape`; the signature is derived from them and the forward signature.
 """
 
 import inspect
@@ -38,60 +38,60 @@ GradientProgram = Callable[..., Var | list[Var]]
 
 @dataclass(frozen=True)
 class Rule:
-    """The gradient with respect to one input: an operator, a program of operators, or (neither) zero by meaning."""
+    """The gradient with respect to one input: an operator, a program of operators, or (neither) zero."""
 
     slot: str
     operator: "Operator | None" = None
     program: "GradientProgram | None" = None
     is_derived: bool = False
-    """Whether nobody declared it: see `oarlock.registry.transpose`."""
+    """Whether it was derived, not declared: see `oarlock.registry.transpose`."""
 
     @property
     def is_zero(self) -> bool:
-        """Whether the gradient is zero by meaning."""
+        """Whether the gradient is declared to be zero."""
         return self.operator is None and self.program is None
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The values that the gradient reads, by the names of `parameter_source`."""
+        """The values that the gradient reads, named as in `parameter_source`."""
         return tuple(parameter.name for parameter in self._declared if parameter.kind is not parameter.KEYWORD_ONLY)
 
     @property
     def optional(self) -> frozenset[str]:
-        """The parameters that may be None: their default says so."""
+        """The parameters whose default is None."""
         return frozenset(parameter.name for parameter in self._declared if parameter.default is None)
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The forward's attributes that the gradient asks for."""
+        """The forward attributes that the gradient reads."""
         return tuple(parameter.name for parameter in self._declared if parameter.kind is parameter.KEYWORD_ONLY)
 
     @cached_property
     def _declared(self) -> tuple[inspect.Parameter, ...]:
-        """The parameters of the function that declares the gradient; none where it is zero."""
+        """The parameters of the declaring function; none if the gradient is zero."""
         function = self.program or (self.operator.kernel if self.operator else None)
         return tuple(inspect.signature(function).parameters.values()) if function else ()
 
 
 class Backward(Protocol):
-    """The services of the pass that builds gradients (`passes/backward.py`) for the gradient of a block operator."""
+    """The interface of the gradient pass (`passes/backward.py`) for gradients of operators with blocks."""
 
     into: Block
-    """The block that the gradient is written into."""
+    """The block to which the gradient is appended."""
 
     def wants(self, var: Var) -> bool:
-        """Whether the gradient with respect to `var` is asked for, or leads to one that is."""
+        """Return whether the gradient with respect to `var` is needed."""
         ...
 
     def gradient_of(self, var: Var) -> Var | None:
-        """The gradient that has arrived at an output, None where none has."""
+        """Return the gradient of an output, or None if it has none."""
         ...
 
     read: Callable[[Var], Var]
-    """Gives the variable by which `into` reads the value of a forward variable."""
+    """Returns the variable to read in `into` for a forward variable."""
 
     def depends(self, ops: Sequence[Op], targets: set[Var], sources: set[Var]) -> set[Var]:
-        """Those of `targets` that depend, by a differentiable path through `ops`, on some of `sources`."""
+        """Return the `targets` that depend on some of `sources` through a differentiable path of `ops`."""
         ...
 
     def differentiate(
@@ -102,10 +102,10 @@ class Backward(Protocol):
         wanted: Sequence[Var],
         read: Callable[[Var], Var],
     ) -> "dict[Var, Var | list[RowGradient]]":
-        """Append to `into` the gradient of `ops`, given what has `arrived` at some of their outputs.
+        """Append to `into` the gradient of `ops`, given the gradients `arrived` at some of their outputs.
 
-        `read` is as above. Returns the gradients of those of `wanted` that have one; for a table whose gradient is wanted by rows, those
-        of each lookup.
+        `read` is as above. Returns the gradients of those of `wanted` that have one; for a table with sparse gradients, those of each
+        lookup.
         """
         ...
 
@@ -114,22 +114,22 @@ Builder = Callable[[Op, Backward], "list[tuple[Var, Var | RowGradient]]"]
 
 
 def require_differentiable(operator: "Operator", slot: str) -> None:
-    """Raises DeclarationError for a slot that is no input."""
-    if operator.forward is None and operator.signature.input(slot) is None:  # a derived signature is not made just for this
+    """Check that a slot is an input. Raises DeclarationError."""
+    if operator.forward is None and operator.signature.input(slot) is None:  # derived signatures are not built just for this check
         raise DeclarationError(f"{operator.type} has no input {slot}, so it has no gradient with respect to it")
 
 
 def require_gradient_name(operator: "Operator", slot: str, function: Callable[..., object]) -> str:
-    """The gradient's name, `<type>_d<slot>`. Raises DeclarationError where the function has another, or `slot` is unknown."""
+    """Return the gradient's name, `<type>_d<slot>`. Raises DeclarationError if the function is named differently, or for an unknown slot."""
     name = f"{operator.type}_d{slot}"
     require_differentiable(operator, slot)
     if function.__name__.removesuffix("_") != name:
-        raise DeclarationError(f"the gradient of {operator.type} with respect to {slot} is called {name}, not {function.__name__}")
+        raise DeclarationError(f"the gradient of {operator.type} with respect to {slot} must be called {name}, not {function.__name__}")
     return name
 
 
 def parameter_source(forward: Signature, name: str) -> tuple[str, Slot] | None:
-    """The meaning of a gradient's parameter: ("input" | "output" | "gradient" | "shape", the forward's slot)."""
+    """Return the meaning of a gradient's parameter: ("input" | "output" | "gradient" | "shape", the forward's slot)."""
     slot = forward.input(name)
     if slot:
         return "input", slot
@@ -145,7 +145,7 @@ def parameter_source(forward: Signature, name: str) -> tuple[str, Slot] | None:
 
 
 def derive_signature(operator: "Operator") -> Signature:
-    """The signature of a gradient operator. Raises DeclarationError where its parameters do not add up."""
+    """Return the signature of a gradient operator. Raises DeclarationError for invalid parameters."""
     forward, wrt = operator.forward, operator.wrt
     assert forward is not None
     assert wrt is not None
@@ -155,9 +155,7 @@ def derive_signature(operator: "Operator") -> Signature:
         source = parameter_source(forward.signature, name)
         if source is None:
             outputs = ", ".join(f"d{slot.name}" for slot in forward.signature.outputs)
-            raise DeclarationError(
-                f"{operator.type}: {name} is no input or output of {forward.type}, none of {outputs}, and no <input>_shape"
-            )
+            raise DeclarationError(f"{operator.type}: {name} is not an input or output of {forward.type}, {outputs} or <input>_shape")
         kind, slot = source
         optional = slot.optional or name in rule.optional
         inputs.append(
@@ -166,7 +164,7 @@ def derive_signature(operator: "Operator") -> Signature:
     target = forward.signature.input(wrt)
     assert target is not None
     output = renamed(target, f"d{wrt}", optional=False, variadic=False, repeated=False)
-    if wrt in forward.complex_gradients and any(slot.dtype.endswith(".real") for slot in inputs):  # this one is of real numbers alone
+    if wrt in forward.complex_gradients and any(slot.dtype.endswith(".real") for slot in inputs):  # this gradient is for real numbers only
         inputs = [renamed(slot, slot.name, dtype=real_class(slot.dtype)) for slot in inputs]
         output = renamed(output, output.name, dtype=real_class(output.dtype))
     whole = next((name for name in (wrt, f"{wrt}_shape") if name in rule.parameters), None)
@@ -175,5 +173,5 @@ def derive_signature(operator: "Operator") -> Signature:
     if whole:
         output = renamed(output, output.name, like=whole)
     elif broadcasts or target.axes is None or not set(target.axes) <= known:
-        raise DeclarationError(f"{operator.type}: nothing tells the shape of d{wrt}; take {wrt}_shape")
+        raise DeclarationError(f"{operator.type}: the shape of d{wrt} cannot be inferred; add a parameter {wrt}_shape")
     return Signature(tuple(inputs), (output,))

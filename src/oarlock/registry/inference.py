@@ -1,4 +1,4 @@
-"""The types of an operator's outputs: by its own function where it declares one, else by its signature."""
+"""Inference of output types, by an operator's own function or its signature."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -19,9 +19,9 @@ __all__ = ["infer_types"]
 def infer_types(
     operator: "Operator", given: Mapping[str, Sequence[TensorType]], attributes: Mapping[str, object], fresh: Callable[[], str]
 ) -> dict[str, list[TensorType]]:
-    """The types of the outputs, by slot; `fresh` names a size that only values tell.
+    """Return the types of the outputs, by slot; `fresh` returns a name for a size that depends on values.
 
-    Raises ShapeError, DTypeError or ArgumentError where the arguments do not fit.
+    Raises ShapeError, DTypeError or ArgumentError if the arguments do not fit.
     """
     attributes = {name: spec.default for name, spec in operator.attributes.items() if spec.added_later} | {
         name: operator.attributes[name].unknown(value, fresh) if isinstance(value, Var) else value for name, value in attributes.items()
@@ -48,7 +48,7 @@ def infer_types(
 
 
 def _refusing(rule: Callable[..., object], *types: object, **attributes: object) -> object:
-    """The result of a rule of shapes. The ValueError of one that kernels share is a ShapeError here."""
+    """Call a shape rule. A ValueError, as raised by rules shared with kernels, becomes a ShapeError."""
     try:
         return rule(*types, **attributes)
     except OarlockError:
@@ -58,7 +58,7 @@ def _refusing(rule: Callable[..., object], *types: object, **attributes: object)
 
 
 def _name_fresh_sizes(typed: dict[str, list[TensorType]], fresh: Callable[[], str]) -> dict[str, list[TensorType]]:
-    """The types with a name for each size that only values tell."""
+    """Replace each size that depends on values by a new name."""
     names: dict[str, str] = {}
     for size in (size for items in typed.values() for type in items for size in type.shape or ()):
         if isinstance(size, str) and size.startswith("?") and size not in names:

@@ -1,4 +1,4 @@
-"""`Block.new_op`: an op on variables that are declared already, checked against its operator at once."""
+"""`Block.new_op`: append an op on declared variables and check it immediately."""
 
 from collections.abc import Mapping
 
@@ -23,15 +23,16 @@ def new_op(
     *,
     catalogue: Catalogue = standard,
 ) -> Op:
-    """Append an op on variables that are declared already, given by themselves or by their names; return it.
+    """Append an op on variables that are already declared, given as such or by name, and return it.
 
-    Without a name it gets one that nothing else in the program has. An `assign` to a persistable variable is a commit, as of `commit`.
-    Raises UndefinedVarError for a name that is not visible here, ProgramError where `name` is taken, DTypeError or ShapeError where an
-    output is declared with another type than follows from the inputs, else what `oarlock.registry.append_op` raises, which also declares
-    outputs.
+    Without a name it gets an unused one. An `assign` to a persistable variable is a commit, as with `commit`. Raises UndefinedVarError for
+    an
+    unknown variable, ProgramError for a duplicate `name`, DTypeError or ShapeError if an output is declared with a type other than the
+    inferred
+    one, else the same as `oarlock.registry.append_op`, which also declares outputs.
     """
     if name and not block.program.is_free(require_user_name(name)):
-        raise ProgramError(f'"{name}" is taken in this program; an op needs a name of its own', location=here())
+        raise ProgramError(f'the name "{name}" is already used in this program', location=here())
     given = {slot: block.resolve(argument) for slot, argument in inputs.items()}
     defined = {slot: block.resolve(argument) for slot, argument in outputs.items()}
     read, written = given.get("x", ()), defined.get("y", ())

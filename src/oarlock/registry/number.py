@@ -1,4 +1,4 @@
-"""Numbers of Python and NumPy where a variable is due: the dtype that they take, and what is refused rather than changed."""
+"""Python and NumPy numbers as arguments instead of variables: their dtype, and checks that it can represent them."""
 
 import math
 import sys
@@ -23,14 +23,14 @@ _LARGEST = {DType.FLOAT16: 65504.0, DType.BFLOAT16: 3.3895313892515355e38, DType
 
 
 def is_number(value: object) -> TypeGuard[complex]:
-    """Whether a value is a number of Python or NumPy, a complex one too, or a bool."""
+    """Return whether a value is a Python or NumPy number, complex numbers and bools included."""
     return isinstance(value, Complex) or is_bool(value)
 
 
 def find_numbers(operator: "Operator", given: Mapping[str, object]) -> dict[str, complex]:
-    """The numbers among what is given by slot, where the slot takes one.
+    """Return the numbers among the arguments, for slots that accept one.
 
-    A condition takes no Python bool: as a rule, `x == y` of plain Python values was meant to compare variables.
+    A condition does not accept a Python bool, which is usually a mistaken `x == y` of plain Python values.
     """
     numbers = {name: item for name, item in given.items() if not isinstance(item, Var) and is_number(item)}
     slots = {slot.name: slot for slot in operator.signature.inputs if slot.takes_number} if numbers else {}
@@ -38,14 +38,14 @@ def find_numbers(operator: "Operator", given: Mapping[str, object]) -> dict[str,
 
 
 def _is_condition(operator: "Operator", slot: "Slot") -> bool:
-    """Whether a slot decides about what other slots hold, or about blocks, unlike the operands of `logical_and`."""
+    """Return whether a slot is a condition for other slots or blocks, unlike the operands of `logical_and`."""
     return slot.dtype == DType.BOOL.value and any(other.dtype != slot.dtype for other in operator.signature.inputs)
 
 
 def infer_number_dtypes(operator: "Operator", numbers: Mapping[str, complex], given: Mapping[str, object]) -> dict[str, tuple[DType, Var]]:
-    """The dtype that each number takes, and the variable that it stands beside: one in a slot of the same dtype, by the signature.
+    """Return the dtype of each number, and a variable of the program: from a variable in a slot with the same dtype in the signature.
 
-    A bool stands beside bools alone: elsewhere it is left out, and refused as no number. Raises ArgumentError where no dtype is told.
+    Bools match bool variables only; elsewhere they are omitted and rejected later. Raises ArgumentError if the dtype is unknown.
     """
     kinds = {slot.name: slot.dtype for slot in operator.signature.inputs}
     vars = {name: item for name, item in given.items() if isinstance(item, Var)}
@@ -55,11 +55,11 @@ def infer_number_dtypes(operator: "Operator", numbers: Mapping[str, complex], gi
         beside = next((var for slot, var in vars.items() if kinds.get(slot) == kinds[name]), None)
         if beside is None and kinds[name] not in concrete:
             raise ArgumentError(
-                f"{operator.type}: {name} is the number {number}, and no variable tells its dtype",
+                f"{operator.type}: {name} is the number {number}, but its dtype cannot be inferred",
                 location=here(),
                 contract=format_call(operator),
                 given=[var.describe() for var in vars.values()],
-                hint=f'ol.op.full(shape=(), value={number}, dtype="float32") is a variable that holds it',
+                hint=f'pass ol.op.full(shape=(), value={number}, dtype="float32")',
                 op=operator.type,
             )
         dtype = concrete.get(kinds[name]) or beside.dtype  # type: ignore[union-attr]
@@ -69,10 +69,10 @@ def infer_number_dtypes(operator: "Operator", numbers: Mapping[str, complex], gi
 
 
 def require_held(number: complex, dtype: DType, beside: Var, what: str = "") -> float | complex:
-    """`number` as a float, or as a complex number that is not real, if a dtype holds it: floats and their like may round it.
+    """Return `number` as a float, or a complex number if it is not real, if `dtype` can represent it, possibly rounded.
 
-    No fraction becomes an integer, nothing that is finite infinite, bools take bools, and only complex dtypes what is not real. Raises
-    DTypeError, which begins with `what`, for any other.
+    Fractions do not convert to integers, finite numbers not to infinity, only bools to bools, and complex numbers only to complex dtypes.
+    Otherwise it raises DTypeError, prefixed with `what`.
     """
     whose = f'"{beside.name}" is {dtype}' if beside.dtype is dtype else f"a number here is {dtype}"
     if dtype is DType.BOOL and not is_bool(number):
@@ -85,7 +85,7 @@ def require_held(number: complex, dtype: DType, beside: Var, what: str = "") -> 
     value: float | complex
     try:
         value = complex(number) if isinstance(number, Complex) and not isinstance(number, Real) else float(number)  # type: ignore[arg-type]
-    except OverflowError:  # an int beyond all floats
+    except OverflowError:  # an int larger than all floats
         value = math.inf
     parts = (value.real, value.imag)
     exact = value == number or value != value
@@ -99,18 +99,18 @@ def require_held(number: complex, dtype: DType, beside: Var, what: str = "") -> 
         held = exact and not isinstance(value, complex) and dtype.holds(value)
     if not held:
         raise DTypeError(
-            f"{what}{whose}, which does not hold {number!s:.60}", location=here(), given=[beside.describe()], hint=_wider(dtype, value)
+            f"{what}{whose}, which cannot represent {number!s:.60}", location=here(), given=[beside.describe()], hint=_wider(dtype, value)
         )
     return value
 
 
 def _wider(dtype: DType, value: float | complex) -> str | None:
-    """A hint on how to have a variable that holds a value; None where no dtype does."""
+    """Return a hint to convert the variable to a dtype that can represent the value, or None."""
     if isinstance(value, complex):
         if not dtype.is_complex:
-            return f'ol.op.cast(x, dtype="{dtype.complex or DType.COMPLEX64}") makes it complex'
-        return 'ol.op.cast(x, dtype="complex128") holds more' if dtype is DType.COMPLEX64 else None
+            return f'use ol.op.cast(x, dtype="{dtype.complex or DType.COMPLEX64}") to convert it'
+        return 'use ol.op.cast(x, dtype="complex128") for a larger range' if dtype is DType.COMPLEX64 else None
     if not dtype.is_inexact and value % 1 != 0:
-        return 'ol.op.cast(x, dtype="float32") makes it a float'
+        return 'use ol.op.cast(x, dtype="float32") to convert it'
     widest = DType.COMPLEX128 if dtype.is_complex else DType.FLOAT64 if dtype.is_floating else DType.INT64
-    return f'ol.op.cast(x, dtype="{widest}") holds more' if dtype is not widest and math.isfinite(value) else None
+    return f'use ol.op.cast(x, dtype="{widest}") for a larger range' if dtype is not widest and math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""Operator -> OpProto, the message from which documentation and other languages learn of it."""
+"""OpProto messages: descriptions of operators for documentation and other languages."""
 
 from oarlock.proto import program_pb2 as wire
 from oarlock.registry.declaration import Operator
@@ -7,7 +7,7 @@ __all__ = ["op_proto"]
 
 
 def op_proto(operator: Operator) -> wire.OpProto:
-    """The registry's facts about `operator`, as a message."""
+    """Return the declaration of `operator` as a message."""
     proto = wire.OpProto(type=operator.type, signature=str(operator.signature), doc=operator.doc, gradients=sorted(operator.gradients))
     for slots, messages in ((operator.signature.inputs, proto.inputs), (operator.signature.outputs, proto.outputs)):
         for slot in slots:

@@ -1,4 +1,4 @@
-"""The variables that a new op defines: declared for it, or declared before under a name of the caller's."""
+"""The output variables of a new op: newly declared, or declared earlier under a name chosen by the caller."""
 
 from collections.abc import Mapping, Sequence
 
@@ -22,12 +22,11 @@ def define_outputs(
     name: str | None,
     wanted: Mapping[str, Sequence[Var | str]],
 ) -> dict[str, list[Var]]:
-    """A variable of `block` for every output, of the type that was inferred.
+    """Return a variable of `block` for every output, with the inferred type.
 
-    `wanted` gives, for some slots, what they are to define: a variable that is declared and not yet defined, whose type
-    must be the inferred one or unknown, or a name. A float32 variable without a shape has no type yet. The others are
-    called `relu_0` where there is one, `lstm_0.h` where there are several. Raises ArgumentError, ProgramError, ShapeError or DTypeError
-    before anything is declared.
+    `wanted` gives, for some slots, a declared but undefined variable, whose type must be the inferred one or unknown, or a name. A float32
+    variable without a shape counts as unknown. The others are called `relu_0` for one output, `lstm_0.h` for several. Raises ArgumentError,
+    ProgramError, ShapeError or DTypeError before anything is declared.
     """
     slots = operator.signature.outputs
     for slot in wanted:
@@ -52,16 +51,16 @@ def define_outputs(
 
 
 def _require_free(operator: Operator, block: Block, names: Sequence[Var | str]) -> None:
-    """Raises ProgramError where `block` has a variable of one of these names: a result is a new variable."""
+    """Check that `block` has no variable with one of these names. Raises ProgramError."""
     for name in names:
         found = block.find_var(str(name), recursive=False)
         if found is not None:
             raise ProgramError(
-                f'{operator.type}: "{name}" is the name of another variable of {block.path}',
+                f'{operator.type}: "{name}" is already the name of a variable of {block.path}',
                 location=here(),
-                contract="the result of an operator is a variable of its own",
+                contract="the result of an operator is a new variable",
                 given=[found.describe()],
-                hint="choose another name, or leave name= out",
+                hint="choose another name, or omit name=",
                 op=operator.type,
             )
 
@@ -80,9 +79,9 @@ def _define(block: Block, item: Var | str, type: TensorType) -> Var:
 
 
 def _require_fit(operator: Operator, slot: str, block: Block, items: Sequence[Var | str], types: Sequence[TensorType]) -> None:
-    """Whether `items` can be what an output slot of these types defines; an error where they cannot."""
+    """Check that an output slot of these types can define `items`. Raises ArgumentError, ProgramError, ShapeError or DTypeError."""
     if len(items) != len(types):
-        raise _refuse(operator, f'output slot "{slot}" defines {len(types)}, where {len(items)} are given')
+        raise _refuse(operator, f'output slot "{slot}" defines {len(types)} variables, but {len(items)} are given')
     for item, type in zip(items, types, strict=True):
         var = block.find_var(item, recursive=False) if isinstance(item, str) else item
         if var is None:
@@ -91,17 +90,17 @@ def _require_fit(operator: Operator, slot: str, block: Block, items: Sequence[Va
             continue
         if var.block is not block or var.op is not None or var.persistable or is_among(var, block.inputs):
             raise ProgramError(
-                f'{operator.type}: it cannot define "{var.name}", which has a value already or belongs elsewhere',
+                f'{operator.type}: it cannot define "{var.name}", which already has a value or belongs to another block',
                 location=here(),
                 contract=f"an op defines variables of its own block, {block.path}, each of them once",
                 given=[var.describe()],
                 op=operator.type,
             )
-        untyped = var.shape is None and var.dtype is DType.FLOAT32  # as `Block.new_var` declares what has no type yet
+        untyped = var.shape is None and var.dtype is DType.FLOAT32  # `Block.new_var` declares variables of unknown type like this
         if not untyped and (var.dtype is not type.dtype or (var.shape is not None and var.shape != type.shape)):
             error = ShapeError if var.dtype is type.dtype else DTypeError
             raise error(
-                f'{operator.type}: "{var.name}" is declared {var.type_text}, where {type} follows from the inputs',
+                f'{operator.type}: "{var.name}" is declared as {var.type_text}, but {type} is inferred from the inputs',
                 location=here(),
                 contract=format_call(operator),
                 given=[f"{slot} = {var.describe()}"],

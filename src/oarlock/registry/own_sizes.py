@@ -1,4 +1,4 @@
-"""Sizes that only values tell: each has a name of its own, so that no two of them, and nothing that is fed, are taken for one."""
+"""Uniqueness of sizes that depend on values: each has its own name, so that different sizes are never assumed equal."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -14,13 +14,13 @@ from oarlock.registry.catalogue import Catalogue
 __all__ = ["BlockSizes", "Made", "verify_own_sizes"]
 
 Made = Mapping[Op, Mapping[str, Var]]
-"""For the ops that make sizes, the name of each with the first output that bears it."""
+"""For each op that creates sizes, their names with the first output that has them."""
 
 
 class BlockSizes(NamedTuple):
-    """The sizes of one op with a block. `told` lead inputs of which the run checks that they are what the op makes.
+    """The sizes of one op with a block. `told` are leading sizes of inputs, for which the run checks that they match the op's results.
 
-    What the block is given leads with `rows`, a size of its own, which may be another each time; `source` tells it.
+    The block's inputs have the leading size `rows`, which may differ in each iteration; `source` is the variable that determines it.
     """
 
     told: frozenset[Size] = frozenset()
@@ -29,34 +29,37 @@ class BlockSizes(NamedTuple):
 
 
 def _names(vars: Iterable[Var]) -> set[str]:
-    """The names of sizes that some variables bear, in front or anywhere, as in `2*n+1`, or cut."""
+    """Return the names of sizes in the shapes of some variables, or divided by them, also within expressions such as `2*n+1`."""
     return {name for var in vars for size in (*(var.shape or ()), var.row_splits_of or 1) for name in names_in(size)}
 
 
 def verify_own_sizes(program: Program, catalogue: Catalogue, made: Made) -> None:
-    """Raise VerifyError for the first size that only values tell whose name is not its own.
+    """Check that every size that depends on values has a unique name. Raises VerifyError for the first that does not.
 
-    `made` says which ops make sizes. A name that an op makes is borne by nothing before it, and made by no other op, unless an input of
-    the op tells it and the run checks that. Two blocks may call the rows that they count by one name where both count those of one
-    variable, or where it stays inside each; a block may give them a name that is known where it is given a variable that bears
-    it, for then the run compares the two. Linear in the size of the program.
+    `made` lists the ops that create sizes. A name created by an op must not be used before it or created by another op, unless an input of
+    the op
+    determines it and the run checks that. Two blocks may use one name for their rows if both are determined by the same variable, or if the
+    name
+    is used only inside each. A block may use a known name if one of its inputs has that size, because the run then compares the two. Takes
+    linear
+    time.
     """
     if made or any(catalogue.get(op.type).block_sizes is not None for block in program.blocks for op in block.ops if op.blocks):
         _Sizes(program, catalogue, made).verify()
 
 
 class _Sizes:
-    """The names that are known, op by op."""
+    """The names known so far, op by op."""
 
     def __init__(self, program: Program, catalogue: Catalogue, made: Made):
         self.program = program
         self.catalogue = catalogue
         self.made = made
         self.makers: dict[str, Op] = {}
-        self.counted: dict[str, dict[Var, list[Block]]] = {}  # the name of rows -> what tells them -> the blocks that count them
+        self.counted: dict[str, dict[Var, list[Block]]] = {}  # name of rows -> variable that determines them -> blocks that use the name
 
     def verify(self) -> None:
-        """Go through the blocks as they run, without recursion: a file may nest them deeper than Python does."""
+        """Visit the blocks in execution order, without recursion, because files may nest them deeper than Python's stack."""
         entered = [self._block(self.program.main, set())]
         while entered:
             inner = next(entered[-1], None)
@@ -69,7 +72,7 @@ class _Sizes:
             self._require_inside(several)
 
     def _block(self, block: Block, around: set[str]) -> Iterator[tuple[Block, set[str]]]:
-        """Yields each block inside with the names that are known around it."""
+        """Yield each nested block with the names known outside it."""
         known = around | _names(block.inputs)
         for number, op in enumerate(block.ops):
             find = self.catalogue.get(op.type).block_sizes if op.blocks else None
@@ -82,23 +85,23 @@ class _Sizes:
                 if name in sizes.told:
                     continue
                 if name in known or name in self.makers or name in self.counted:
-                    self._refuse(op, number, f'"{var.name}" is declared {var.type_text}, yet {self._whose(name)}')
+                    self._refuse(op, number, f'"{var.name}" is declared as {var.type_text}, but {self._whose(name)}')
                 self.makers[name] = op
             known |= _names(op.writes)
 
     def _count(self, op: Op, number: int, rows: str, source: Var, known: set[str]) -> None:
-        """Note that `source` tells the block of `op` how many `rows` it is given."""
+        """Record that `source` determines the number of `rows` in the block of `op`."""
         (body,) = op.blocks
         found = self.counted.setdefault(rows, {})
         given = (size for var in body.inputs for size in (var.shape or ())[bool(var.shape) and var.shape[0] == rows :])  # type: ignore[index]
         if source in found or rows in _names(op.reads) or any(rows in names_in(size) for size in given):
             return
         if (rows in known or rows in self.makers) and rows in _names(op.writes):
-            self._refuse(op, number, f"its block counts its rows by {rows}, yet {self._whose(rows)}")
+            self._refuse(op, number, f"its block uses {rows} as its number of rows, but {self._whose(rows)}")
         found[source] = [*found.get(source, ()), body]
 
     def _require_inside(self, several: Mapping[str, list[Block]]) -> None:
-        """Raises VerifyError where a variable bears a name by which blocks count different rows, and stands in none of these."""
+        """Check that a name used for different rows by several blocks is not used outside them. Raises VerifyError."""
         for block in self.program.blocks:
             around = set(block.enclosing())
             names = {name for name, blocks in several.items() if around.isdisjoint(blocks)}
@@ -106,21 +109,21 @@ class _Sizes:
                 for name in sorted(names & _names([var])):
                     first, second = several[name][:2]
                     raise VerifyError(
-                        f'{block.path}: "{var.name}" is declared {var.type_text}, yet {first.path} and {second.path} '
-                        f"count different rows by {name}",
+                        f'{block.path}: "{var.name}" is declared as {var.type_text}, but {first.path} and {second.path} '
+                        f"use {name} for different rows",
                         location=var.location,
-                        hint="call one of them by another name",
+                        hint="rename one of them",
                     )
 
     def _whose(self, name: str) -> str:
         maker = self.makers.get(name)
-        what = "something before it is" if maker is None else f"what {maker.type} makes is"
-        return f"{what} of the size {name} too; a size that only values tell has a name of its own"
+        what = "an earlier variable" if maker is None else f"the result of {maker.type}"
+        return f"{what} has size {name} too; a size that depends on values needs a unique name"
 
     def _refuse(self, op: Op, number: int, message: str) -> None:
         raise VerifyError(
             f"{op.block.path}, op {number} ({op.type}): {message}",
             location=op.location,
-            hint="call it by a name that nothing else has",
+            hint="use a unique name",
             op=op.type,
         )

@@ -1,7 +1,8 @@
-"""Values that a gradient need not check: those that the forward operator itself has made, of inputs of the same sizes.
+"""Kernels without value checks, for gradients whose inputs were computed by their own forward operator from inputs of the same sizes.
 
-Indices of another op may be anyone's: they are fed, or found in a file. So a kernel that writes where they say looks at them first.
-Where a program shows that they come straight from the forward operator, plans call a kernel that does not look.
+Indexes from elsewhere may be fed or come from a file, so a kernel that writes to indexed positions validates them first. If the program
+shows
+that they come directly from the forward operator, plans call a kernel that skips this.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ __all__ = ["OwnValues", "checks_values", "trusts", "unchecked"]
 
 
 class OwnValues(NamedTuple):
-    """The kernel for a `slot` that the forward operator made of an input of the shape of `like`."""
+    """The kernel to use if `slot` was computed by the forward operator from an input with the shape of `like`."""
 
     kernel: Callable[..., object]
     slot: str
@@ -24,9 +25,9 @@ class OwnValues(NamedTuple):
 
 
 def unchecked(operator: Operator, slot: str, *, like: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
-    """Declare the kernel of a gradient `operator` that does not look at `slot`, an output of its forward operator.
+    """Declare the kernel of a gradient `operator` that does not validate `slot`, an output of its forward operator.
 
-    `like` is the slot that has the shape of the forward operator's first input. It gives the bits of the other kernel.
+    `like` is the slot with the shape of the forward operator's first input. Both kernels must compute the same bits.
     """
 
     def declare(kernel: Callable[..., object]) -> Callable[..., object]:
@@ -37,7 +38,7 @@ def unchecked(operator: Operator, slot: str, *, like: str) -> Callable[[Callable
 
 
 def trusts(operator: Operator, op: Op) -> bool:
-    """Whether the program shows that `op` may be computed by the kernel that does not look at values of our own."""
+    """Return whether the program shows that `op` may use the kernel without value checks."""
     own, forward = operator.own_values, operator.forward
     if own is None or forward is None:
         return False
@@ -51,5 +52,5 @@ def trusts(operator: Operator, op: Op) -> bool:
 
 
 def checks_values(operator: Operator, op: Op) -> bool:
-    """Whether values can make `op` fail: its kernel refuses some, or they decide on sizes that its contract needs."""
+    """Return whether values can make `op` fail: its kernel rejects some, or they determine sizes that must fit."""
     return (operator.checks_values and not trusts(operator, op)) or leaves_sizes_to_values(operator, op)

@@ -1,4 +1,4 @@
-"""The random state of a program: a count of the runs that drew, which its first random op declares."""
+"""The random state of a program: the number of runs that have drawn, declared by its first random op."""
 
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
@@ -11,10 +11,9 @@ __all__ = ["count_draws"]
 
 
 def count_draws(program: Program) -> None:
-    """Let each run of `program` that trains count `@RANDOM`, int64[], up, so that the next one draws other numbers.
+    """Make each training run of `program` increment `@RANDOM`, int64[], so that the next one draws different numbers.
 
-    It is apart from the step counter: a program without an optimizer draws anew too, and one that is trained later begins
-    where it drew last.
+    It is separate from the step counter: programs without an optimizer draw new numbers too, and later training continues the count.
     """
     main = program.main
     if main.find_var(DRAWS) is not None:

@@ -1,4 +1,4 @@
-"""Arguments that are numbers in a range, or one of some names: else an error of ours, which says so, at the user's line."""
+"""Checks of numeric and string arguments, with errors at the user's line."""
 
 import math
 
@@ -18,7 +18,7 @@ def require_number(
     below: float | None = None,
     most: float | None = None,
 ) -> float:
-    """`value` as a finite float within the bounds. Raises ArgumentError, which names them."""
+    """Return `value` as a finite float within the bounds. Raises ArgumentError, which lists the bounds."""
     number = as_python(value)
     number = number if isinstance(number, int | float) and not isinstance(number, bool) else math.nan
     is_within = (
@@ -29,24 +29,24 @@ def require_number(
         and (most is None or number <= most)
     )
     if not is_within:
-        bounds = (("not below", least), ("above", above), ("below", below), ("at most", most))
+        bounds = (("at least", least), ("above", above), ("below", below), ("at most", most))
         wanted = " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
-        raise ArgumentError(f"{what} is a finite number{' ' if wanted else ''}{wanted}, not {value!r:.60}", location=here())
+        raise ArgumentError(f"{what} must be a finite number{' ' if wanted else ''}{wanted}, not {value!r:.60}", location=here())
     return float(number)
 
 
 def require_count(what: str, value: object, *, least: int = 1, most: int | None = None) -> int:
-    """`value` as a whole number from `least` to `most`, or to what an int64 holds. Raises ArgumentError."""
+    """Return `value` as an integer from `least` to `most`, or to the int64 maximum. Raises ArgumentError."""
     number = as_python(value)
     above = most is not None and isinstance(number, int) and number > most
     if not isinstance(number, int) or isinstance(number, bool) or above or not least <= number < 2**63:
-        raise ArgumentError(f"{what} is a whole number from {least}{f' to {most}' if above else ''}, not {value!r:.60}", location=here())
+        raise ArgumentError(f"{what} must be an integer from {least}{f' to {most}' if above else ''}, not {value!r:.60}", location=here())
     return number
 
 
 def require_choice(what: str, value: object, choices: tuple[str, ...]) -> str:
-    """`value`, which is one of `choices`. Raises ArgumentError."""
+    """Return `value` if it is one of `choices`. Raises ArgumentError."""
     if not isinstance(value, str) or value not in choices:
         wanted = " or ".join([", ".join(map(repr, choices[:-1])), repr(choices[-1])] if len(choices) > 1 else map(repr, choices))
-        raise ArgumentError(f"{what} is {wanted}, not {value!r:.60}", location=here())
+        raise ArgumentError(f"{what} must be {wanted}, not {value!r:.60}", location=here())
     return value

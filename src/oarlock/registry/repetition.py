@@ -1,4 +1,4 @@
-"""Inputs that a call repeats along their leading axes, where the signature of the operator says `*~b`, by NumPy's rules of broadcasting."""
+"""Broadcasting of inputs along leading axes `*~b` by repetition, with NumPy's rules."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,7 +13,7 @@ __all__ = ["find_repeated", "repeat"]
 
 
 def find_repeated(signature: Signature, given: Mapping[str, Sequence[Var]]) -> dict[Var, Shape]:
-    """Return the inputs that have to be repeated, with the shapes that they get; none where sizes cannot be broadcast."""
+    """Return the inputs to repeat, with their new shapes; none if the sizes cannot be broadcast."""
     slots = [slot for slot in signature.inputs if slot.repeated]
     fronts = {var: front for slot in slots for var in given.get(slot.name, ()) if (front := _front(slot, var)) is not None}
     if len(set(fronts.values())) < 2:
@@ -23,18 +23,18 @@ def find_repeated(signature: Signature, given: Mapping[str, Sequence[Var]]) -> d
         for front in fronts.values():
             common = broadcast_shape(common, front)
     except ShapeError:
-        return {}  # which the signature refuses with a message of its own
+        return {}  # rejected by the signature with a better message
     return {var: (*common, *(var.shape or ())[len(front) :]) for var, front in fronts.items() if front != common}
 
 
 def _front(slot: Slot, var: Var) -> Shape | None:
-    """The sizes of `var` along the axes `*~b`; None where it has too few axes."""
+    """Return the sizes of `var` along the axes `*~b`; None if its rank is too small."""
     behind = len(slot.axes or ()) - 1
     return None if var.shape is None or len(var.shape) < behind else var.shape[: len(var.shape) - behind]
 
 
 def repeat(given: Mapping[str, Sequence[Var]], wanted: Mapping[Var, Shape]) -> dict[str, list[Var]]:
-    """Append ops that repeat the inputs in `wanted` to shapes; return all inputs, by slot. Their gradients are summed again."""
+    """Append ops that repeat the inputs in `wanted` to the given shapes; return all inputs by slot. The gradients are summed."""
     broadcast_to, vars = standard.get("broadcast_to"), [var for each in given.values() for var in each]
     repeated: dict[Var, Var] = {}
     for var, shape in wanted.items():

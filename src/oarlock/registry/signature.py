@@ -1,27 +1,30 @@
-"""Signatures: one line that says what an operator takes and gives, and what passes may rely on.
+"""Signatures of operators on one line, including properties that passes rely on.
 
     x: float[*b k], w: float[k n], bias?: float[n] -> out: float[*b n]
 
-A slot is `name: dtype[axes]`; `name?` may be absent, `*name` takes any number of tensors. Without
-brackets any shape goes. An axis is one of
+A slot is `name: dtype[axes]`; `name?` is optional, `*name` takes any number of tensors. Without brackets, the shape is not restricted. An
+axis
+is one of
 
-    k  8      a size, the same wherever the name stands; a number
-    k!        in an input, a size that is at least 1
-    *b        any number of leading axes. A promise: each index is computed alone, other inputs shared
+    k  8      a size, the same for each use of the name; a number
+    k!        in an input, a size of at least 1
+    *b        any number of leading axes. A promise: their indexes are computed independently, with the other inputs shared
     ...s      any number of axes, no promise
-    ...s-{axis}   in an output, the axes ...s but the one that an attribute names, all where that is None; where the attribute
-              `keepdim` is true, a size of 1 stands there. `{axis!}` refuses an axis of size 0
+    ...s-{axis}   in an output, the axes ...s without the one in the attribute `axis`, without all if it is None; if the attribute
+              `keepdim` is true, that axis has size 1. `{axis!}` rejects an axis of size 0
     *#s       any number of axes, broadcast with every other `*#s`
-    *~b       as `*b`, and `...~s` as `...s`: a call repeats an input whose sizes there are 1, or missing in front, where others have more
+    *~b       like `*b`, and `...~s` like `...s`: a call repeats inputs along axes that are 1 or missing
     {depth}   the value of an attribute
-    k_i       in a variadic slot, a size that each tensor has for itself; `sum(k_i)` adds them up
-    ?         an output size that only values tell
-    n+m 2*k   in an output, arithmetic on sizes; in an input only `n+1`, a size that is one more than n
+    k_i       in a variadic slot, a size that differs for each tensor; `sum(k_i)` is their sum
+    ?         an output size that depends on values
+    n+m 2*k   in an output, arithmetic on sizes; in an input only `n+1`
 
-A dtype is one of ours; or a class, any dtype of it but one throughout: `float`, `integer`, `real` for both, `complex`, `inexact` for
-floats and complex numbers, `number` for all of these. `complex.real` is the float of the parts of what `complex` stands for, as
-`number.real` is, of real numbers themselves; `float.complex` is the dtype of complex numbers of such parts. `T`, `U` are any dtype but one
-throughout; `any`, no restriction; `shape`, a slot of which only the shape is read; of an output, `{dtype}` is the value of an attribute.
+A dtype is a dtype name, or a class, which is the same dtype in all slots: `float`, `integer`, `real` for both, `complex`, `inexact` for
+floats
+and complex numbers, `number` for all of these. `complex.real` is the float dtype of the parts of `complex`, and so is `number.real`, except
+that real dtypes are unchanged; `float.complex` is the complex dtype with such parts. `T`, `U` are any dtype, the same in all slots; `any`
+is
+not restricted; `shape` is a slot of which only the shape is read; in an output, `{dtype}` is the value of an attribute.
 """
 
 import re
@@ -55,7 +58,7 @@ _AXIS = re.compile(
 
 
 class TensorType(NamedTuple):
-    """The type of a tensor, known before it is computed. `shape` is None where not even the rank is known."""
+    """The type of a tensor before it is computed. `shape` is None if the rank is unknown."""
 
     dtype: DType
     shape: Shape | None
@@ -65,7 +68,7 @@ class TensorType(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """One item between the brackets: its kind (a group name of the pattern above) and its text."""
+    """One axis in brackets: its kind (a group name of the pattern above) and its text."""
 
     kind: str
     name: str
@@ -75,12 +78,12 @@ class Axis(NamedTuple):
         return marks.get(self.kind, "{}").format(self.name)
 
 
-_MANY = ("broadcast", "group", "rank", "without")  # axes that stand for any number of sizes
+_MANY = ("broadcast", "group", "rank", "without")  # axes that match any number of dimensions
 
 
 @dataclass(frozen=True)
 class Slot:
-    """One argument or result of an operator."""
+    """One input or output of an operator."""
 
     name: str
     dtype: str
@@ -88,9 +91,9 @@ class Slot:
     optional: bool = False
     variadic: bool = False
     summed: bool = False
-    like: str | None = None  # an output of exactly the shape of this input
-    filled: frozenset[str] = frozenset()  # the names of sizes that are at least 1
-    repeated: bool = False  # whether a call repeats it along its axes `*~b`
+    like: str | None = None  # an output with the shape of this input
+    filled: frozenset[str] = frozenset()  # names of sizes of at least 1
+    repeated: bool = False  # whether calls repeat it along its axes `*~b`
 
     @property
     def shape_only(self) -> bool:
@@ -98,19 +101,19 @@ class Slot:
 
     @property
     def takes_number(self) -> bool:
-        """Whether a number may stand where a variable does: one number broadcasts with the others, or is all that the slot takes."""
+        """Whether a number may be passed instead of a variable: it broadcasts with the others, or the slot takes a scalar."""
         if self.variadic or self.axes is None:
             return False
         return not self.axes or [axis.kind for axis in self.axes] == ["broadcast"] or (self.repeated and len(self.axes) == 1)
 
     @property
     def leading_group(self) -> str | None:
-        """The `*b` that the slot's axes begin with."""
+        """The group `*b` at the start of the axes, or None."""
         first = self.axes[0] if self.axes else None
         return first.name if first and first.kind == "group" else None
 
     def dimensions(self, rank: int) -> list[tuple[str, int]]:
-        """The dimension that each axis of a tensor of this `rank` is: its name, and which it is of those that one name stands for."""
+        """Return the name of each dimension of a tensor of this `rank`, and its index within the dimensions of that name."""
         found: list[tuple[str, int]] = []
         for axis in self.axes or ():
             count = rank - len(self.axes or ()) + 1 if axis.kind in _MANY else 1
@@ -133,16 +136,16 @@ class Slot:
 
 @dataclass
 class Binding:
-    """The meaning of the names of a signature, learned from the arguments of one use."""
+    """The sizes and dtypes bound to the names of a signature by the arguments of one use."""
 
     sizes: dict[str, Size] = field(default_factory=dict)
     groups: dict[str, Shape] = field(default_factory=dict)
-    beside: dict[str, Size] = field(default_factory=dict)  # n of `n+1`, which a size that is called n goes before
+    beside: dict[str, Size] = field(default_factory=dict)  # n for `n+1`; a size called n takes precedence
     sums: dict[str, Size] = field(default_factory=dict)
     dtypes: dict[str, DType] = field(default_factory=dict)
-    shapes: dict[str, Shape] = field(default_factory=dict)  # of single-tensor slots, whole
-    source: dict[str, str] = field(default_factory=dict)  # the slot that a name was first bound by
-    is_proved: bool = True  # whether the names of sizes show that they fit, whatever numbers they stand for
+    shapes: dict[str, Shape] = field(default_factory=dict)  # complete shapes of single-tensor slots
+    source: dict[str, str] = field(default_factory=dict)  # the slot that first bound a name
+    is_proved: bool = True  # whether the sizes fit for all values of their symbols
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,7 @@ class Signature:
 
     @cached_property
     def _in_order(self) -> tuple[Slot, ...]:
-        """The inputs, those at the end whose dtype is told by that of another."""
+        """The inputs, with those whose dtype follows from another one last."""
         return tuple(sorted(self.inputs, key=lambda slot: "." in slot.dtype))
 
     @cached_property
@@ -172,7 +175,7 @@ class Signature:
         return next((slot for slot in self.outputs if slot.name == name), None)
 
     def bind(self, given: Mapping[str, Sequence[TensorType]]) -> Binding:
-        """Learn every name from the arguments. Raises ShapeError or DTypeError where they do not agree."""
+        """Bind every name to the arguments. Raises ShapeError or DTypeError if they are inconsistent."""
         binding = Binding()
         for slot in self._in_order:
             for type in given.get(slot.name, ()):
@@ -185,7 +188,7 @@ class Signature:
         return binding
 
     def infer(self, binding: Binding, attributes: Mapping[str, object], fresh: Callable[[], str]) -> dict[str, TensorType]:
-        """The type of each output that one line can state; `fresh` names a size that only values tell."""
+        """Return the type of each non-variadic output; `fresh` returns a name for a size that depends on values."""
         return {
             slot.name: TensorType(self.infer_dtype(slot, binding, attributes), _infer_shape(slot, binding, attributes, fresh))
             for slot in self.outputs
@@ -193,17 +196,17 @@ class Signature:
         }
 
     def infer_dtype(self, slot: Slot, binding: Binding, attributes: Mapping[str, object]) -> DType:
-        """The dtype of an output. Raises DTypeError where no argument tells it."""
+        """Return the dtype of an output. Raises DTypeError if it cannot be inferred."""
         if slot.dtype.startswith("{"):
             return DType.of(attributes[slot.dtype.strip("{}")])  # type: ignore[arg-type]
         found = find_dtype(slot.dtype, binding.dtypes, binding.source)
         if found is None:
-            raise DTypeError(f"nothing tells the dtype of {slot.name}")
+            raise DTypeError(f"the dtype of {slot.name} cannot be inferred")
         return found
 
     @property
     def row_group(self) -> str | None:
-        """The `*b` that every output and some input lead with: each leading index is computed alone."""
+        """The group `*b` that leads every output and some input, whose indexes are computed independently; else None."""
         groups = {slot.leading_group for slot in self.outputs}
         group = groups.pop() if len(groups) == 1 else None
         return group if any(slot.leading_group == group for slot in self.inputs) else None
@@ -216,7 +219,7 @@ def _bind_shape(slot: Slot, shape: Shape, binding: Binding) -> None:
     if len(shape) < fixed or (many is None and len(shape) > fixed):
         least = "at least " if many is not None else ""
         raise ShapeError(
-            f"{slot.name} has {len(shape)} dimension{'' if len(shape) == 1 else 's'}, where {slot.shape_text} needs {least}{fixed}"
+            f"{slot.name} has {len(shape)} dimension{'' if len(shape) == 1 else 's'}, but {slot.shape_text} needs {least}{fixed}"
         )
     at = 0
     for axis in axes:
@@ -252,7 +255,7 @@ def _bind_size(axis: Axis, size: Size, slot: Slot, binding: Binding) -> None:
         _same_size("a dimension", int(axis.name), size, "the signature", slot.name, binding)
         return
     if size == 0 and (axis.name.endswith("+1") or axis.name in slot.filled):
-        raise ShapeError(f"{slot.name} has the size 0, where {axis.name} is at least 1")
+        raise ShapeError(f"{slot.name} has size 0, but {axis.name} must be at least 1")
     if isinstance(size, str) and (axis.name.endswith("+1") or axis.name in slot.filled) and can_be_equal(size, 0):
         binding.is_proved = False
     if axis.name.endswith("+1"):
@@ -264,7 +267,7 @@ def _bind_size(axis: Axis, size: Size, slot: Slot, binding: Binding) -> None:
 
 
 def _same_size(what: str, a: Size, b: Size, first: str, second: str, binding: Binding) -> Size:
-    """Return the one size that `a` and `b` are. A number and a symbol may turn out equal: the run checks."""
+    """Return the common value of two sizes. A number and a symbol may be equal, which is checked in the run."""
     if a == b:
         return a
     if isinstance(a, int) != isinstance(b, int) and may_be(a, b):
@@ -322,7 +325,7 @@ def _infer_shape(slot: Slot, binding: Binding, attributes: Mapping[str, object],
 
 
 def _without(text: str, binding: Binding, attributes: Mapping[str, object]) -> Shape | None:
-    """The sizes that `s-{axis}` stands for; None where those of `s` are not known. Raises ShapeError."""
+    """Return the sizes of `s-{axis}`; None if those of `s` are unknown. Raises ShapeError."""
     group, _, name = text.removesuffix("}").removesuffix("!").partition("-{")
     shape, axis, owner = binding.groups.get(group), attributes.get(name), binding.source.get(group)
     if shape is None:
@@ -332,27 +335,27 @@ def _without(text: str, binding: Binding, attributes: Mapping[str, object]) -> S
         binding.is_proved = False
     if "!" in text and any(shape[number] == 0 for number in left_out):
         where = "" if axis is None else f" along {name} {axis}"
-        raise ShapeError(f"{owner} has no element{where}, where there must be one")
+        raise ShapeError(f"{owner} has no elements{where}, but needs at least one")
     stays = (1,) if attributes.get("keepdim") else ()
     return tuple(size for number, item in enumerate(shape) for size in (stays if number in left_out else (item,)))
 
 
 def require_size(name: str, value: object) -> Size:
-    """The value of an attribute as a size. Raises ShapeError where it is negative."""
+    """Return the value of an attribute as a size. Raises ShapeError if it is negative."""
     if isinstance(value, int) and value < 0:
-        raise ShapeError(f"{name} is {value}, where a size is at least 0")
+        raise ShapeError(f"{name} is {value}, but a size must be at least 0")
     return value  # type: ignore[return-value]
 
 
 def parse_signature(text: str) -> Signature:
-    """Read `inputs -> outputs`. Raises DeclarationError where it is not a signature."""
+    """Parse `inputs -> outputs`. Raises DeclarationError."""
     left, arrow, right = text.partition("->")
     if not arrow:
-        raise DeclarationError(f"a signature reads 'inputs -> outputs'; there is no '->' in {text!r}")
+        raise DeclarationError(f"a signature has the form 'inputs -> outputs'; there is no '->' in {text!r}")
     signature = Signature(*(tuple(_parse_slot(part, text) for part in _split(side)) for side in (left, right)))
     told = [slot.name for slot in signature.inputs if slot.dtype.startswith("{")]
     if told:
-        raise DeclarationError(f"{told[0]} is an input, whose dtype no attribute tells, in {text!r}")
+        raise DeclarationError(f"{told[0]} is an input, so its dtype cannot be an attribute, in {text!r}")
     return signature
 
 
@@ -372,7 +375,7 @@ def _parse_slot(text: str, whole: str) -> Slot:
     axes = axes and re.sub(r"(\*|\.\.\.)~(?=\w)", r"\1", axes)
     parsed = None if axes is None else tuple(_parse_axis(axis, whole) for axis in re.sub(r"(?<!\S)(\w+)!", r"\1", axes).split())
     if parsed and sum(axis.kind in _MANY for axis in parsed) > 1:
-        raise DeclarationError(f"{text!r} has two axes that stand for any number, in {whole!r}")
+        raise DeclarationError(f"{text!r} has two axis groups, in {whole!r}")
     return Slot(name, dtype, parsed, optional=bool(question), variadic=bool(star), summed=bool(summed), filled=filled, repeated=repeated)
 
 
@@ -385,5 +388,5 @@ def _parse_axis(text: str, whole: str) -> Axis:
 
 
 def renamed(slot: Slot, name: str, **changes: object) -> Slot:
-    """`slot` under another name."""
+    """Return `slot` with another name."""
     return replace(slot, name=name, **changes)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
-"""The check of an op's sizes in the run, for the ops whose contract the names of sizes do not prove.
+"""Checks of an op's sizes during the run, for ops whose sizes are not proved to fit by their symbols.
 
-A program is written with symbols. The size `n` beside 4 is accepted, for the two may be equal: an obligation, which the run has to check.
-The check needs no rules of its own. It infers the op once more, from numbers, and on numbers every rule of shapes is definite.
+Programs use symbols. A size `n` is accepted where 4 is needed, because they may be equal, but the run has to check it. It needs no separate
+rules: it infers the op's types again with numbers, for which every shape rule is definite.
 """
 
 import itertools
@@ -35,9 +35,9 @@ __all__ = [
     "leaves_sizes_to_values",
 ]
 
-_MOST_REMEMBERED = 1024  # shapes that one check accepted
+_MOST_REMEMBERED = 1024  # accepted shapes per check
 _PRIMES = (101, 103, 107, 109, 113, 127, 131, 137)
-_LARGE = 2**33 + 29  # beyond every number that a program states as a limit
+_LARGE = 2**33 + 29  # larger than any limit that a program may contain
 
 _Types = Mapping[str, Sequence[TensorType]]
 _checks: "WeakKeyDictionary[Program, tuple[int, Catalogue, dict[Op, SizeCheck]]]" = WeakKeyDictionary()
@@ -45,7 +45,7 @@ _fed: "WeakKeyDictionary[Program, tuple[int, frozenset[Size]]]" = WeakKeyDiction
 
 
 class SizeCheck:
-    """The obligations of one op: called with the shapes of its inputs, in the order of its slots, it raises ShapeError unless they fit."""
+    """The size check of one op: called with the shapes of its inputs, in slot order, it raises ShapeError unless they fit."""
 
     __slots__ = ("_accepted", "declared", "op", "operator")
 
@@ -56,7 +56,7 @@ class SizeCheck:
         self._accepted: set[tuple[Sequence[int], ...]] = set()
 
     def __call__(self, *shapes: Sequence[int]) -> None:
-        """Raise ShapeError, with the author's line, unless inputs of these `shapes` fit. Shapes that fit are remembered."""
+        """Check the input shapes. Raises ShapeError with the user's line. Shapes that fit are remembered."""
         if shapes in self._accepted:
             return
         fault = _find_fault(
@@ -69,15 +69,15 @@ class SizeCheck:
         self._accepted.add(shapes)
 
     def evaluate(self, sizes: Mapping[str, int]) -> list[tuple[int, ...]]:
-        """The shapes of the inputs where symbols have the values `sizes`, which hold all of them."""
+        """Return the input shapes for these values of symbols, which must be complete."""
         return [tuple(evaluate(size, sizes) for size in shape or ()) for shape in self.declared]  # type: ignore[misc]
 
     def follows_from(self, known: frozenset[Size]) -> bool:
-        """Whether the sizes of all inputs follow from `known` sizes."""
+        """Return whether all input sizes follow from `known` sizes."""
         return all(shape is not None and all(_follows(size, known) for size in shape) for shape in self.declared)
 
     def __str__(self) -> str:
-        """The op and what its inputs are declared: `add(x[n, 3], y[4, 3])`."""
+        """Describe the op and the declared shapes of its inputs: `add(x[n, 3], y[4, 3])`."""
         given = zip((var for vars in self.op.inputs.values() for var in vars), self.declared, strict=True)
         return f"{self.op.type}({', '.join(f'{var.name}{format_shape(shape)}' for var, shape in given)})"
 
@@ -97,7 +97,7 @@ class SizeCheck:
 
 
 def find_size_checks(ops: Iterable[Op], catalogue: Catalogue) -> dict[Op, SizeCheck]:
-    """Return the checks that a run makes for some ops and the ops in their blocks: none for an op whose names of sizes prove them."""
+    """Return the checks that a run needs for some ops and the ops in their blocks. Ops that are proved to fit have none."""
     found: dict[Op, SizeCheck] = {}
     for op in walk_ops(ops):
         operator = catalogue.get(op.type)
@@ -107,7 +107,7 @@ def find_size_checks(ops: Iterable[Op], catalogue: Catalogue) -> dict[Op, SizeCh
 
 
 def _checks_of(program: Program, catalogue: Catalogue) -> dict[Op, SizeCheck]:
-    """The checks of all ops of a program, found once for each of its revisions."""
+    """Return the checks of all ops of a program, cached for its current revision."""
     found = _checks.get(program)
     if found is None or found[:2] != (program.revision, catalogue):
         ops = (op for block in program.blocks for op in block.ops if not op.blocks)
@@ -116,14 +116,14 @@ def _checks_of(program: Program, catalogue: Catalogue) -> dict[Op, SizeCheck]:
 
 
 def check_sizes(op: Op, catalogue: Catalogue, given: Mapping[str, Sequence[Any]]) -> None:
-    """Raise ShapeError where `op` cannot take the sizes of the tensors `given`, slot by slot, which its program does not prove to fit."""
+    """Check the sizes of the tensors `given`, by slot, if the program does not prove that they fit. Raises ShapeError."""
     check = _checks_of(op.block.program, catalogue).get(op)
     if check is not None:
         check(*(value.shape for values in given.values() for value in values))
 
 
 def fed_sizes(program: Program, needed: AbstractSet[Var] | None = None) -> frozenset[Size]:
-    """The symbols that the inputs of a program tell, by their shapes: all of its inputs, or those that are `needed`."""
+    """Return the symbols known from the shapes of a program's inputs: of all inputs, or of those `needed`."""
     if needed is not None:
         return _told_by(var for var in program.main.inputs if var in needed)
     found = _fed.get(program)
@@ -142,21 +142,21 @@ def _follows(size: Size, known: frozenset[Size]) -> bool:
 
 
 def leaves_sizes_to_values(operator: Operator, op: Op) -> bool:
-    """Whether sizes can make `op` fail that are known only from values, in the middle of the run."""
+    """Return whether `op` can fail because of sizes that depend on values computed during the run."""
     return has_obligations(operator, op) and not SizeCheck(op, operator).follows_from(fed_sizes(op.block.program))
 
 
 def has_obligations(operator: Operator, op: Op) -> bool:
-    """Whether there are sizes for which `op` does not fit its operator, though its names do.
+    """Return whether `op` may fail for some values of its symbols.
 
-    Sizes of an op with blocks are compared by name alone: none is left to the run.
+    Sizes of an op with blocks are compared by name only, so they need no check.
     """
     if op.blocks:
         return False
     types = tuple((slot, tuple(TensorType(var.dtype, var.shape) for var in vars)) for slot, vars in op.inputs.items())
     if not any(isinstance(size, str) for _, each in types for type in each for size in type.shape or ()):
         return False
-    holds_vars = any(isinstance(value, Var) for value in op.attributes.values())  # which a cache would keep alive
+    holds_vars = any(isinstance(value, Var) for value in op.attributes.values())  # the cache would keep the variables alive
     find = _may_not_fit.__wrapped__ if holds_vars else _may_not_fit
     return find(operator, types, tuple(op.attributes.items()), _outputs(op))
 
@@ -168,7 +168,7 @@ def _may_not_fit(
     attributes: tuple[tuple[str, object], ...],
     outputs: tuple[Shape | None, ...],
 ) -> bool:
-    """Whether some trial of numbers for the names, among which are 0, 1 and large ones, does not fit."""
+    """Return whether the op fails for some trial values of its symbols, including 0, 1 and large numbers."""
     given = dict(types)
     if _is_proved(operator, given, attributes):
         return False
@@ -187,7 +187,7 @@ def _may_not_fit(
 
 
 def _is_proved(operator: Operator, given: _Types, attributes: tuple[tuple[str, object], ...]) -> bool:
-    """Whether the signature alone shows that sizes fit; of a gradient, also that they are those of its forward op, which fit."""
+    """Return whether the signature proves that the sizes fit; for a gradient, also that they match those of a proved forward op."""
     if operator.parts or operator.infer_function is not None or operator.shape_check is not None:
         return False
     binding = operator.signature.bind(given)
@@ -204,7 +204,7 @@ def _is_proved(operator: Operator, given: _Types, attributes: tuple[tuple[str, o
 
 
 def _trials(names: Sequence[str]) -> list[dict[str, int]]:
-    """Numbers for some names: all 0, all 1, different ones in both orders, a large one each, and each 0 or 1 beside different ones."""
+    """Return trial values for names: all 0, all 1, distinct values in both orders, and each name large, 0 or 1 among distinct values."""
     primes = [*itertools.islice(itertools.chain(_PRIMES, itertools.count(1009, 2)), len(names))]
     different = dict(zip(names, primes, strict=True))
     trials = [dict.fromkeys(names, 0), dict.fromkeys(names, 1), different]
@@ -215,20 +215,22 @@ def _trials(names: Sequence[str]) -> list[dict[str, int]]:
 def _find_fault(
     operator: Operator, types: _Types, attributes: Mapping[str, object], declared: Sequence[Shape | None], outputs: Sequence[Shape | None]
 ) -> OarlockError | None:
-    """The fault of inputs whose sizes are numbers, or of outputs that they would give other sizes than are declared; None without one."""
+    """Return the error for inputs of numeric sizes, or for outputs whose inferred sizes differ from the declared ones; None if all fit."""
     shapes = [type.shape or () for slot in operator.signature.inputs for type in types.get(slot.name, ())]
     try:
         inferred = infer_from_numbers(operator, types, attributes, declared, shapes)  # type: ignore[arg-type]
     except OarlockError as error:
         return error
-    except (ValueError, ArithmeticError) as error:  # of a rule that is anyone's
+    except (ValueError, ArithmeticError) as error:  # from a custom rule
         return ShapeError(str(error))
     values = told_together((shape or () for shape in declared), shapes)  # type: ignore[arg-type]
     for type, wanted in zip((type for each in inferred.values() for type in each), outputs, strict=False):
         for size, expected in zip(type.shape or (), wanted or (), strict=False):
             number = evaluate(expected, values)
             if isinstance(size, int) and number is not None and size != number:
-                return ShapeError(f"an output is declared {format_shape(wanted)}, which is {number} along an axis where {size} follows")
+                return ShapeError(
+                    f"an output is declared as {format_shape(wanted)}, with size {number} along an axis whose inferred size is {size}"
+                )
     return None
 
 
@@ -239,9 +241,9 @@ def infer_from_numbers(
     declared: Sequence[Shape | None],
     shapes: Sequence[Sequence[int]],
 ) -> dict[str, list[TensorType]]:
-    """The types of the outputs, where inputs that are `declared` with symbols have `shapes` of numbers. Raises what `infer` raises.
+    """Return the types of the outputs for inputs `declared` with symbols that have the numeric `shapes`. Raises the errors of `infer`.
 
-    Symbols in attributes are the numbers that the inputs give them; a symbol that a kernel finds by itself is -1.
+    Symbols in attributes are replaced by numbers; a symbol that the kernel infers by itself is -1.
     """
     held = dict(attributes)
     for name in operator.told_attributes.keys() & held.keys():

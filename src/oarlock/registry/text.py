@@ -1,4 +1,4 @@
-"""A program from its text."""
+"""Parsing of programs from text."""
 
 from oarlock.ir.earlier_versions import replace_old_names
 from oarlock.ir.parser import Slots, parse_program_desc
@@ -14,10 +14,11 @@ __all__ = ["parse_program"]
 
 
 def parse_program(text: str, *, catalogue: Catalogue = standard, limits: Limits | None = None) -> Program:
-    """The program that `print(program)` printed as `text`, verified.
+    """Parse and verify a program from `text`, as printed by `print(program)`.
 
-    Raises FormatError, which names the line, where it is not a program's text; else what `load_model` raises.
-    Text in the names of earlier versions is read too. Comments are not: a parsed program knows nothing of its author's lines.
+    Raises FormatError, with the line number, for invalid text; else the same as `load_model`. Names of earlier versions are accepted.
+    Comments,
+    and so source locations, are ignored.
     """
 
     def slots_of(type: str) -> Slots:

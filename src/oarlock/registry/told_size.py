@@ -1,4 +1,4 @@
-"""The size of an output that only values tell, told before the kernel takes the memory for it: for those who bound memory."""
+"""Prediction of output sizes that depend on values, before the kernel allocates the output. Used for memory limits."""
 
 from collections.abc import Callable
 
@@ -11,10 +11,10 @@ _BOUNDED: set[Operator] = set()
 
 
 def told_size(operator: Operator, *, bounded: bool = False) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Declare the number that "?" is in the shapes of the outputs of `operator`, as a function of what its kernel is given.
+    """Declare a function of the kernel's arguments that returns the number for "?" in the output shapes of `operator`.
 
-    It takes no more memory than its arguments, and raises what the kernel would raise. `bounded` declares that the outputs are of the
-    order of the inputs, whatever the values are: the rows of a selection, but not the numbers up to a given one.
+    It must not need more memory than its arguments, and raises the same as the kernel. `bounded` declares that the outputs are at most of
+    the order of the inputs, whatever their values: the rows of a selection, but not the numbers up to a given one.
     """
 
     def declare(function: Callable[..., int]) -> Callable[..., int]:
@@ -27,7 +27,7 @@ def told_size(operator: Operator, *, bounded: bool = False) -> Callable[[Callabl
 
 
 def find_told_size(operator: Operator) -> Callable[..., int] | None:
-    """That function; None where shapes, or what is computed on the way, tell the sizes of all outputs."""
+    """Return the function that predicts data-dependent output sizes, or None if the shapes determine them."""
     return _TOLD.get(operator)
 
 

@@ -1,19 +1,22 @@
-"""Gradients of gradient operators that nobody has to declare, since they follow.
+"""Derived gradients of gradient operators.
 
-A gradient operator `f_dx` computes a linear map of the gradient that arrives, and its gradient with respect to that is the transpose of
-the map. Three declarations tell it:
+A gradient operator `f_dx` computes a linear map of the incoming gradient, and its gradient with respect to that is the transpose of the
+map. It
+follows from one of three declarations:
 
-    f goes element by element          each element is multiplied by a number of its own: the map is its own transpose, so `f_dx`
-    f is `linear_in` x                 the map is the transpose of f, so f, applied to `ddx`
-    f_dx_ddy, the transpose, is given  the transpose of that is `f_dx` again
+    f is element-wise                  each element is multiplied by a number: the map is its own transpose, so it is `f_dx`
+    f is `linear_in` x                 the map is the transpose of f, so its transpose is f, applied to `ddx`
+    f_dx_ddy, the transpose, exists    the transpose of that is `f_dx` again
 
-Where f is linear in another input w too, `f_dx` is linear in w, and its gradient with respect to w is `f_dw`, applied to `ddx`.
+If f is also linear in another input w, `f_dx` is linear in w, and its gradient with respect to w is `f_dw`, applied to `ddx`.
 
-Of complex numbers, the transpose is conjugated, as gradients are. Where f goes element by element, so that the number is a conjugate, or
-declares gradients of complex inputs, which give `f_dx` conjugates to multiply, what follows conjugates ``ddx`` and the result. Else `f_dx`
-is the conjugate transpose, as of a Fourier transform, and that of it is f.
+For complex numbers, the transpose is conjugated, as gradients are. If f is element-wise, so that the number is a conjugate, or declares
+complex
+gradients, which pass conjugates to `f_dx`, the derived gradient conjugates ``ddx`` and the result. Otherwise `f_dx` is the conjugate
+transpose,
+as for a Fourier transform, and its conjugate transpose is f.
 
-An input of f that may be left out has a part in the linear map where `f_dx` reads it, as a factor does; a bias adds to it and has none.
+An optional input of f is part of the linear map if `f_dx` reads it, as a factor; a bias is only added and is not part of it.
 """
 
 import inspect
@@ -32,7 +35,7 @@ __all__ = ["derive_gradients", "require_linear"]
 
 
 def derive_gradients(gradient: "Operator") -> None:
-    """Give a gradient operator that was just declared those of its gradients that follow; and so the others of its forward operator."""
+    """Derive the gradients of a newly declared gradient operator, and the related ones of its forward operator."""
     forward, slot = gradient.forward, gradient.wrt
     assert forward is not None
     assert slot is not None
@@ -60,7 +63,7 @@ def derive_gradients(gradient: "Operator") -> None:
 
 
 def is_elementwise(signature: Signature) -> bool:
-    """Whether an operator computes each element of its one output of the elements at the same index of its inputs alone."""
+    """Return whether each output element depends only on the input elements at the same index."""
     slots = (*signature.inputs, *signature.outputs)
     axes = {slot.axes for slot in slots}
     same = len(signature.outputs) == 1 and len(axes) == 1 and signature.row_group is not None
@@ -70,10 +73,11 @@ def is_elementwise(signature: Signature) -> bool:
 def _derive(
     gradient: "Operator", slot: str, applied: "Operator", names: Mapping[str, str], conjugates: Callable[[], bool] = lambda: False
 ) -> None:
-    """Declare that `applied` computes the gradient of `gradient` with respect to `slot`, where it calls its inputs by these names.
+    """Declare that `applied` computes the gradient of `gradient` with respect to `slot`, with its inputs renamed by `names`.
 
-    Where it `conjugates`, which is asked when the program is called, complex numbers are conjugated: what arrives, and the result.
-    Nothing is declared where `gradient` does not read `slot`, has not all that `applied` takes, or has a gradient that was declared.
+    If `conjugates`, which is called together with the program, complex inputs and results are conjugated. Nothing is declared if `gradient`
+    does
+    not read `slot`, lacks an input of `applied`, or already has a declared gradient.
     """
     known = inspect.signature(gradient.kernel).parameters
     taken = {each.name: each for each in inspect.signature(applied.kernel).parameters.values() if not _adds(applied, each, known)}
@@ -95,12 +99,14 @@ def _derive(
         conj = gradient.catalogue.get("conj")
         return conj(applied(**{**given, at: conj(given[at])}, **attributes))
 
-    program.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # which says what is kept alive
+    program.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # type: ignore[attr-defined]  # determines the values to keep alive
     gradient.gradients[slot] = Rule(slot, program=program, is_derived=True)
 
 
 def _adds(operator: "Operator", parameter: inspect.Parameter, known: Collection[str]) -> bool:
-    """Whether what may be left out adds a part of its own: an input that a gradient, which has `known`, need not read; another gradient."""
+    """Return whether an optional parameter only adds a term: an input that the gradient (with parameters `known`) does not read, or another
+    gradient.
+    """
     if parameter.kind is parameter.KEYWORD_ONLY or parameter.default is parameter.empty:
         return False
     if operator.forward is None:
@@ -110,11 +116,9 @@ def _adds(operator: "Operator", parameter: inspect.Parameter, known: Collection[
 
 
 def require_linear(operator: "Operator") -> None:
-    """Raise DeclarationError where an operator cannot be linear in an input that it says: in one of many, or with many outputs."""
-    for slot in operator.linear_in:  # of which a gradient operator, whose signature is not known yet, has none
+    """Check the `linear_in` declarations, which need required single inputs and one output. Raises DeclarationError."""
+    for slot in operator.linear_in:  # empty for a gradient operator, whose signature is not known yet
         given, outputs = operator.signature.input(slot), operator.signature.outputs
         assert given is not None
         if given.optional or given.variadic or len(outputs) != 1 or outputs[0].variadic:
-            raise DeclarationError(
-                f"{operator.type}: linear_in says how one output follows from an input that is always there, not from {slot}"
-            )
+            raise DeclarationError(f"{operator.type}: linear_in needs a single output and a required single input, unlike {slot}")

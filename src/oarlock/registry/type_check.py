@@ -1,4 +1,4 @@
-"""Check every op of a program against the operator that it names: slots, attributes, shapes and dtypes."""
+"""Type checks of a program's ops against their operators: slots, attributes, shapes and dtypes."""
 
 import itertools
 from collections.abc import Callable, Iterable
@@ -21,16 +21,17 @@ from oarlock.registry.signature import TensorType
 
 __all__ = ["check_blocks", "require_legal", "typecheck"]
 
-_legal: "WeakKeyDictionary[Program, tuple[int, Catalogue]]" = WeakKeyDictionary()  # the revision that was found legal, and by what
+_legal: "WeakKeyDictionary[Program, tuple[int, Catalogue]]" = WeakKeyDictionary()  # the revision and catalogue last found legal
 
-_TOLD = "?"  # begins a size that only values tell, which has a name of its own. No symbol is spelled so
+_TOLD = "?"  # prefix of unnamed sizes that depend on values; no symbol has it
 
 
 def typecheck(program: Program, catalogue: Catalogue) -> None:
-    """Raise VerifyError, or UnknownOperatorError, for the first op that its operator would not have made.
+    """Check every op against its operator. Raises VerifyError or UnknownOperatorError for the first mismatch. Takes linear time.
 
-    Types are inferred again, op by op, and must be what the program declares; initializers must fit their variables; sizes
-    that only values tell have names of their own; and all workers run the exchanges in its blocks alike. Linear in its size.
+    Types are inferred again, op by op, and must equal the declared ones; initializers must fit their variables; sizes that depend on values
+    must
+    have unique names; and all workers must run the exchanges in blocks equally often.
     """
     verify_initializers(program)
     verify_own_sizes(program, catalogue, check_blocks(program.blocks, catalogue))
@@ -38,7 +39,7 @@ def typecheck(program: Program, catalogue: Catalogue) -> None:
 
 
 def require_legal(program: Program, catalogue: Catalogue) -> None:
-    """Verify and typecheck a program, once for each of its revisions. Raises VerifyError and UnknownOperatorError."""
+    """Verify and typecheck a program, once per revision. Raises VerifyError and UnknownOperatorError."""
     if _legal.get(program) != (program.revision, catalogue):
         revision = program.revision
         verify_program(program)
@@ -47,7 +48,7 @@ def require_legal(program: Program, catalogue: Catalogue) -> None:
 
 
 def check_blocks(blocks: Iterable[Block], catalogue: Catalogue) -> dict[Op, dict[str, Var]]:
-    """The same for each op of some blocks; return, for those that make sizes, the name of each with the output that bears it."""
+    """Check each op of some blocks against its operator; return the sizes that ops create, each with the output that has it."""
     made: dict[Op, dict[str, Var]] = {}
     for block in blocks:
         for number, op in enumerate(block.ops):
@@ -67,7 +68,7 @@ def _where(block: Block, number: int, op: Op) -> str:
 
 
 def _check_op(op: Op, operator: Operator) -> dict[str, Var]:
-    """Raise one of our errors where `operator` would not have made `op`; return the names of the sizes that it makes."""
+    """Check an op against its operator; return the names of the sizes it creates. Raises ArgumentError, ShapeError or DTypeError."""
     signature = operator.signature
     for slots, given, kind in ((signature.inputs, op.inputs, "input"), (signature.outputs, op.outputs, "output")):
         known = {slot.name: slot for slot in slots}
@@ -83,10 +84,10 @@ def _check_op(op: Op, operator: Operator) -> dict[str, Var]:
             raise ArgumentError(f"its {kind} slots are not in the order of its signature")
     for name, value in op.attributes.items():
         if isinstance(value, str) and name in operator.attributes and operator.attributes[name].type is DType:
-            raise ArgumentError(f"attribute {name} must be DType, not {value!r:.60}")  # which a creator would take for its name
+            raise ArgumentError(f"attribute {name} must be DType, not {value!r:.60}")  # a str would be accepted as a dtype name
     converted = operator.convert_attributes(op.attributes)
     if converted != op.attributes or any(type(converted[name]) is not type(value) for name, value in op.attributes.items()):
-        raise ArgumentError("an attribute is missing, or not in the form that the operator gives it")
+        raise ArgumentError("an attribute is missing or not in its normalized form")
     types = {slot: [TensorType(var.dtype, var.shape) for var in vars] for slot, vars in op.inputs.items()}
     numbers = itertools.count()
     inferred = _infer(operator, types, converted, lambda: f"{_TOLD}{next(numbers)}")
@@ -94,7 +95,7 @@ def _check_op(op: Op, operator: Operator) -> dict[str, Var]:
     for slot, vars in op.outputs.items():
         expected = inferred.get(slot, [])
         if len(expected) != len(vars):
-            raise ShapeError(f'output slot "{slot}" has {len(vars)} variables, where {len(expected)} follow from its inputs')
+            raise ShapeError(f'output slot "{slot}" has {len(vars)} variables, but {len(expected)} are inferred from its inputs')
         for var, expects in zip(vars, expected, strict=True):
             _check_output(var, expects, made)
     return {name: var for name, (_, var) in made.items()}
@@ -103,20 +104,20 @@ def _check_op(op: Op, operator: Operator) -> dict[str, Var]:
 def _infer(
     operator: Operator, types: dict[str, list[TensorType]], attributes: dict[str, object], fresh: Callable[[], str]
 ) -> dict[str, list[TensorType]]:
-    """Infer the types of the outputs. An operator may be anyone's: its creator would have refused inputs that its rule did not expect."""
+    """Infer the types of the outputs. Exceptions of a custom operator's inference on unexpected inputs become ShapeError."""
     try:
         return operator.infer(types, attributes, fresh)
     except OarlockError:
         raise
     except Exception as error:
-        raise ShapeError(f"its types do not follow from its inputs: {type(error).__name__}: {error}") from error
+        raise ShapeError(f"its types cannot be inferred from its inputs: {type(error).__name__}: {error}") from error
 
 
 def _check_output(var: Var, inferred: TensorType, made: dict[str, tuple[Size, Var]]) -> None:
-    """Compare the type of an output with what follows. `made` are the names of sizes that only values tell, which are added to."""
+    """Compare the declared type of an output with the inferred one. Adds new sizes that depend on values to `made`."""
     declared = TensorType(var.dtype, var.shape)
     if declared.dtype is not inferred.dtype:
-        raise DTypeError(f'"{var.name}" is declared {declared}, where {_printed(inferred)} follows from its inputs')
+        raise DTypeError(f'"{var.name}" is declared as {declared}, but {_printed(inferred)} is inferred from its inputs')
     if declared.shape is None or inferred.shape is None:
         fits = declared.shape == inferred.shape
     else:
@@ -127,10 +128,10 @@ def _check_output(var: Var, inferred: TensorType, made: dict[str, tuple[Size, Va
             else:
                 fits = fits and size == follows
     if not fits:
-        raise ShapeError(f'"{var.name}" is declared {declared}, where {_printed(inferred)} follows from its inputs')
+        raise ShapeError(f'"{var.name}" is declared as {declared}, but {_printed(inferred)} is inferred from its inputs')
 
 
 def _printed(type: TensorType) -> TensorType:
-    """The type with one sign for whatever only values tell."""
+    """Return the type with "?" for all sizes that depend on values."""
     sizes = None if type.shape is None else tuple(_TOLD if str(size).startswith(_TOLD) else size for size in type.shape)
     return TensorType(type.dtype, sizes)

@@ -99,7 +99,7 @@ class Interpreter:
         recorder.note(begun, Part("op", op.type, op, op.location, vars, len(op.writes)), values, end=end)
 
     def _attributes(self, op: Op, operator: Operator, given: Mapping[str, list[Any]], scope: Scope) -> dict[str, object]:
-        """Return the attributes with variables replaced by their values (a number or shape), and symbols by numbers known from the inputs."""
+        """Return the attributes with variables replaced by their values (a number or shape), and symbols by numbers from the inputs."""
         held: dict[str, object] = dict(op.attributes)
         for name, value in held.items():
             if isinstance(value, Var):

@@ -284,6 +284,6 @@ def _unknown(program: Program, text: str, blocks: Sequence[Block] = (), trips: S
     return UndefinedVarError(
         f'"{text}" is not a variable of this program',
         location=here(),
-        given=[f"it has: {list_names(text, [*near, *first, *there])}"],
+        given=[f"there are: {list_names(text, [*near, *first, *there])}"],
         hint=f"did you mean {' or '.join(quoted)}?" if quoted else None,
     )

@@ -198,7 +198,7 @@ class Scope:
     def __getitem__(self, name: str) -> object:
         found = self.find_var(name)
         if found is None:
-            given = [f"it has: {list_names(name, self)}"] if len(self) else []
+            given = [f"there are: {list_names(name, self)}"] if len(self) else []
             raise UnsetVarError(f'no variable "{name}" in this scope or a parent', given=given)
         return found.value
 

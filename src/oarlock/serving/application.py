@@ -97,7 +97,7 @@ class Service:
         except require_extra("starlette.exceptions").HTTPException as error:
             what = f"{scope['method']} {scope['path']}"
             hint = "GET /v2, GET /v2/models/NAME, POST /v2/models/NAME/infer, POST /infer"
-            raise Refusal(error.status_code, ArgumentError(f"there is no route {what!r:.120}", hint=hint)) from None
+            raise Refusal(error.status_code, ArgumentError(f"there is no {what!r:.120}", hint=hint)) from None
 
     # Information
 

@@ -180,7 +180,7 @@ def _read_outputs(message: Mapping[str, Any], program: Program) -> tuple[tuple[s
         if name not in program.targets:
             raise UndefinedVarError(
                 f"{name!r:.80} is not an output of the model",
-                given=[f"it has: {list_names(name, program.targets)}"],
+                given=[f"there are: {list_names(name, program.targets)}"],
                 hint=did_you_mean(name, program.targets),
             )
     binary = {item["name"] for item in asked if _parameters(item).get("binary_data", all_binary) is True}
