@@ -109,4 +109,4 @@ def test_a_gradient_operator_under_a_forged_role_is_not_found(tmp_path):
     ol.save_model({"gradient": pair[1]}, ol.init(small.program, ol.Scope()), tmp_path / "forged.safetensors")
     with pytest.raises(ol.UnknownOperatorError) as raised:
         inference.load_model(tmp_path / "forged.safetensors")
-    assert raised.value.message.endswith('"mean_dx" is a gradient operator; this process only infers')
+    assert raised.value.message.endswith('"mean_dx" is a gradient operator, which is unavailable in an inference-only process')

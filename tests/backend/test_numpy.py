@@ -83,7 +83,7 @@ def test_what_it_does_not_compute_is_named():
     scope = ol.init(program, ol.Scope())
     with pytest.raises(ol.ProgramError, match="^NumPy has no kernel for max_pool2d\n") as caught:
         ol.Executor(backend="numpy").run(program, {"x": numpy.zeros((1, 1, 4, 4), "float32")}, [y], scope=scope)
-    hint = 'leave out backend="numpy", or declare a kernel: @oarlock.backend.numpy.kernels.kernel_of(operator)'
+    hint = 'omit backend="numpy", or declare a kernel with @oarlock.backend.numpy.kernels.kernel_of(operator)'
     assert caught.value.hint == hint
     assert not has_kernel(ol.registry.standard.get("max_pool2d"))
 

@@ -198,7 +198,7 @@ def test_check_names_the_rule_that_is_broken(model, tmp_path, refuses):
     data = ol.load_model(model).program.to_bytes()
     (tmp_path / "program.bin").write_bytes(data.replace(b"softmax_0", b"softmax_1", 1))
     assert refuses("check", tmp_path / "program.bin") == (
-        'VerifyError: main, op 5 (softmax): "softmax_0" is not declared here or in a block around it'
+        'VerifyError: main, op 5 (softmax): "softmax_0" is not declared in this block or its parents'
     )
     (tmp_path / "program.bin").write_bytes(data.replace(b"\x07softmax\x12", b"\x07softmix\x12", 1))
     error = refuses("check", tmp_path / "program.bin")
@@ -261,7 +261,7 @@ def test_plan_prints_the_regions_that_a_backend_would_compile(tmp_path, prints, 
     assert "region_" not in prints("plan", tmp_path / "chain.txt")
     ended = oarlock("plan", tmp_path / "chain.txt", "--backend", "xla")
     assert ended.status == 1
-    assert 'backend is "inductor", "cuda_graphs", "numpy" or None, not \'xla\'' in " ".join(ended.error.replace("│", "").split())
+    assert 'backend must be "inductor", "cuda_graphs", "numpy" or None, not \'xla\'' in " ".join(ended.error.replace("│", "").split())
 
 
 def test_diff_tells_programs_apart_and_says_so_by_its_status_when_asked(folder, model, oarlock, prints):

@@ -240,12 +240,12 @@ def test_a_script_without_data_or_without_a_cost_says_what_is_missing(place, ref
 def test_columns_of_another_shape_are_refused_before_a_run_begins(place, refuses):
     columns = ("--columns", "x=width:kind", "--columns", "kind=kind")
     assert refuses("train", "model.py", "--data", "table.csv", *columns).startswith(
-        'FeedError: "x" must have the shape [n, 2], not [32, 3]\n  model.py:6      x = ol.layer.data("x", [2])\n'
+        'FeedError: "x" must have shape [n, 2], not [32, 3]\n  model.py:6      x = ol.layer.data("x", [2])\n'
     )
     numpy.savez("wide.npz", x=numpy.zeros((5, 3), "float32"), kind=numpy.zeros(5, "int64"))
     train = "ol.train(cost, dict(numpy.load('wide.npz')), run='runs/one')\n"
     Path("model.py").write_text("import numpy\n" + Path("model.py").read_text() + train)
-    assert '"x" must have the shape [n, 2], not [5, 3]' in refuses("train", "model.py")
+    assert '"x" must have shape [n, 2], not [5, 3]' in refuses("train", "model.py")
     assert not Path("runs").exists()
 
 

@@ -470,7 +470,7 @@ def test_no_process_outlives_the_child_where_it_has_numbers_of_its_own():
     started = time.monotonic()
     done = subprocess.run([sys.executable, "-c", LEFT_BEHIND], capture_output=True, text=True, timeout=90, check=True)
     if int(done.stdout) > 2:
-        pytest.skip("this system gives no numbers of its own to a process")
+        pytest.skip("this system gives none is of its own to a process")
     assert time.monotonic() - started < 30
 
 

@@ -142,7 +142,7 @@ def test_a_new_operator_has_a_creator_even_under_a_name_that_python_keeps():
     with ol.Program() as program:
         creators.lambda_(x=ol.layer.data("x", shape=[]), by=3.0)
     assert (program.main.ops[0].type, program.main.ops[0].attributes) == ("lambda", {"by": 3.0})
-    with pytest.raises(ol.DeclarationError, match='^an operator called "lambda" is registered already'):
+    with pytest.raises(ol.DeclarationError, match='^an operator called "lambda" is already registered'):
         ol.operator("x: float[*b] -> y: float[*b]", catalogue=catalogue)(lambda_.kernel)
 
 

@@ -158,7 +158,7 @@ def test_a_number_that_is_fed_and_would_become_infinite_is_refused(dtype, number
     for fed in (number, -number):
         with pytest.raises(ol.FeedError) as raised:
             ol.Executor().run(program, {"x": [1, fed]}, [y], scope=ol.Scope())
-        assert raised.value.message == f'"x": {fed!r} is beyond {dtype}, whose largest number is {largest}'
+        assert raised.value.message == f'"x": {fed!r} is out of range for {dtype}, whose maximum is {largest}'
     (found,) = ol.Executor().run(program, {"x": [1.0, float("inf")]}, [y], scope=ol.Scope())
     assert numpy.isinf(numpy.asarray(found)[1])
 

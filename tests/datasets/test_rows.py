@@ -132,7 +132,7 @@ def test_a_size_below_one_is_refused_by_name(name, sizes):
 
 
 def test_sums_that_int64_does_not_hold_are_refused():
-    with pytest.raises(ol.ArgumentError, match="digits is a whole number from 1 to 18, not 19"):
+    with pytest.raises(ol.ArgumentError, match="digits must be an integer from 1 to 18, not 19"):
         ol.datasets.addition.load(digits=19)
 
 

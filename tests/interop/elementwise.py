@@ -41,7 +41,7 @@ OTHERS = {
                      "conj_physical", "complex", "polar"), "of complex numbers"),
     **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "bitwise_left_shift", "bitwise_right_shift", "__and__",
                      "__or__", "__xor__", "__lshift__", "__rshift__", "gcd", "lcm"), "of integers"),
-    **dict.fromkeys(("equal", "where.Scalar"), "no numbers of a tensor"),
+    **dict.fromkeys(("equal", "where.Scalar"), "none is of a tensor"),
     "log_sigmoid_forward": "log_sigmoid, and a buffer",
     "_prelu_kernel": "prelu with the axes of its slopes",
 }  # fmt: skip

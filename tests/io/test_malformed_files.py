@@ -346,7 +346,7 @@ def test_another_version_of_the_program_is_refused(whole, path):
 def test_a_program_that_is_none_is_refused(whole, path):
     _, tensors = parts(whole)
     write_container(path, wire.ProgramFile().SerializeToString() + b"\x12\0", tensors)
-    require_format_error(path, "these bytes are not an Oarlock program: they name no format version")
+    require_format_error(path, "these bytes are not an Oarlock program: the format version is missing")
     write_container(path, b"\xff" * 100, tensors)
     with pytest.raises(ol.FormatError) as raised:
         ol.load_model(path)
@@ -435,7 +435,7 @@ def test_a_program_whose_types_do_not_follow_is_refused(plain, path):
     with pytest.raises(ol.VerifyError) as raised:
         ol.load_model(path)
     assert (
-        raised.value.message == 'main, op 1 (softmax): "softmax_0" is declared float32[n, 3], where float32[n, 2] follows from its inputs'
+        raised.value.message == 'main, op 1 (softmax): "softmax_0" is declared as float32[n, 3], but float32[n, 2] is inferred from its inputs'
     )
 
 
@@ -450,7 +450,7 @@ def test_a_value_that_a_file_gives_an_input_must_fit_it(path):
     write_container(path, file.SerializeToString(), tensors)
     with pytest.raises(ol.VerifyError) as raised:
         ol.load_model(path)
-    assert raised.value.message == 'main: variable "x" cannot start so: an array of the shape [3, 10] does not fit float32[n, 3]'
+    assert raised.value.message == 'main: variable "x" has an invalid initializer: an array of shape [3, 10] does not fit float32[n, 3]'
 
 
 # Limits

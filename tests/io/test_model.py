@@ -319,12 +319,12 @@ def test_saving_without_a_value_is_refused(small, old):
 )
 def test_saving_a_value_that_does_not_fit_is_refused(bias, kind, small, old):
     error = require_refused(kind, old, small.predict, {"fc_0.w": numpy.zeros((3, 2), "float32"), "fc_0.b": bias}, old)
-    assert error.message == f'"fc_0.b" holds {bias.dtype}[{len(bias)}] in the scope, but is float32[2] in the program'
+    assert error.message == f'"fc_0.b" is {bias.dtype}[{len(bias)}] in the scope, but float32[2] in the program'
 
 
 def test_saving_with_a_data_set_that_does_not_fit_is_refused(small, result, old):
     error = require_refused(ol.FeedError, old, small.cost, ROWS | {"x": ROWS["x"][:, :2]}, result, old)
-    assert error.message == '"x" must have the shape [n, 3], not [10, 2]'
+    assert error.message == '"x" must have shape [n, 3], not [10, 2]'
     error = require_refused(ol.FeedError, old, small.cost, ONLY_X, result, old)
     assert error.message == '"label" is not fed'
 

@@ -42,7 +42,7 @@ def test_these_fit(program):
 @pytest.mark.parametrize(
     ("program", "message"),
     [
-        (holding("exec"), 'there is no initializer "exec"'),
+        (holding("exec"), 'unknown initializer "exec"'),
         (holding("constant"), "constant needs the attribute value"),
         (holding("constant", value=1.0, more=1.0), "constant has no attribute more"),
         (holding("constant", value=1), "attribute value of constant must be float, not int"),
@@ -51,27 +51,27 @@ def test_these_fit(program):
         (holding("constant", I8, value=float("nan")), "nan is no int8"),
         (holding("constant", BOOL, value=2.0), "2.0 is no bool"),
         (holding("constant", U8, value=-1.0), "-1.0 is no uint8"),
-        (holding("uniform", I8, low=0.0, high=1.0), "uniform gives floats, yet the variable holds int8"),
-        (holding("orthogonal", gain=1.0), "orthogonal fills 2 axes or more, yet the variable has 1"),
+        (holding("uniform", I8, low=0.0, high=1.0), "uniform produces floats, but the variable is int8"),
+        (holding("orthogonal", gain=1.0), "orthogonal needs 2 axes or more, but the variable has 1"),
         (holding("sparse", sizes=(2, 2, 2), sparsity=0.5, deviation=1.0), "sparse fills 2 axes, yet the variable has 3"),
-        (holding("sparse", sizes=(2, 2), sparsity=1.5, deviation=1.0), "sparsity is a share from 0 to 1"),
-        (holding("identity", sizes=(3, 2), gain=1.0, groups=2), "3 rows do not make up 2 groups"),
-        (holding("identity", sizes=(3, 2), gain=1.0, groups=0), "3 rows do not make up 0 groups"),
-        (holding("orthogonal", I8, (2, 2), gain=1.0), "orthogonal gives floats, yet the variable holds int8"),
+        (holding("sparse", sizes=(2, 2), sparsity=1.5, deviation=1.0), "sparsity must be from 0 to 1"),
+        (holding("identity", sizes=(3, 2), gain=1.0, groups=2), "3 rows cannot be divided into 2 groups"),
+        (holding("identity", sizes=(3, 2), gain=1.0, groups=0), "3 rows cannot be divided into 0 groups"),
+        (holding("orthogonal", I8, (2, 2), gain=1.0), "orthogonal produces floats, but the variable is int8"),
         (
             holding("truncated_normal", mean=0.0, deviation=1.0, low=1.0, high=1.0),
-            "truncated_normal has a deviation above 0, and its low is below its high",
+            "truncated_normal needs deviation > 0 and low < high",
         ),
-        (holding("array", data=b"\0" * 8, shape=(1, 2)), "an array of the shape [1, 2] does not fit float32[2]"),
-        (holding("array", data=b"\0" * 8, shape=(3,)), "an array of the shape [3] does not fit float32[2]"),
-        (holding("array", data=b"\0" * 8, shape=(-2,)), "the shape of an array is whole numbers"),
-        (holding("array", data=b"\0" * 7, shape=(2,)), "an array of 7 bytes, where 8 are needed"),
+        (holding("array", data=b"\0" * 8, shape=(1, 2)), "an array of shape [1, 2] does not fit float32[2]"),
+        (holding("array", data=b"\0" * 8, shape=(3,)), "an array of shape [3] does not fit float32[2]"),
+        (holding("array", data=b"\0" * 8, shape=(-2,)), "the shape of an array must be non-negative integers"),
+        (holding("array", data=b"\0" * 7, shape=(2,)), "the array has 7 bytes, but needs 8"),
     ],
 )
 def test_these_do_not_fit(program, message):
     with pytest.raises(ol.VerifyError) as caught:
         verify_initializers(program)
-    assert caught.value.message == f'main: variable "w" cannot start so: {message}'
+    assert caught.value.message == f'main: variable "w" has an invalid initializer: {message}'
 
 
 # How much
@@ -82,7 +82,7 @@ def test_more_bytes_than_allowed_are_refused_before_any_is_made():
     scope = ol.Scope()
     with pytest.raises(ol.LimitError) as caught:
         ol.init(program, scope)
-    assert caught.value.message == '"w": 4,398,046,511,104 parameter bytes, where 4,294,967,296 are allowed'
+    assert caught.value.message == '"w": 4,398,046,511,104 parameter bytes, but the limit is 4,294,967,296'
     assert caught.value.hint == "limits=Limits(parameter_bytes=...)"
     assert len(scope) == 0
 

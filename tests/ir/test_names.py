@@ -92,7 +92,7 @@ def test_a_name_used_twice_in_a_block_is_refused_where_it_is_used_again():
         f"  {caught.value.location.file}:{line} in test_a_name_used_twice_in_a_block_is_refused_where_it_is_used_again      "
         'ol.layer.data("x", shape=[3])\n'
         f'      "x"   float32[n, 2]   fed; declared at {caught.value.location.file}:{line - 2}\n'
-        "  Try: give one of them another name, or read the first one where you meant it    (oarlock explain ProgramError)"
+        "  Try: rename one of them, or use the existing variable    (oarlock explain ProgramError)"
     )
 
 

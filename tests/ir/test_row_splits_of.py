@@ -124,7 +124,7 @@ def test_what_is_partitioned_is_the_name_of_a_size(name):
     def change(splits, _):
         splits.row_splits_of = name or "?"
 
-    refuse(change, f'main: variable "words.splits" row_splits_of {(name or "?")[:80]!r}, which is not the name of a size')
+    refuse(change, f'main: variable "words.splits" row_splits_of {(name or "?")[:80]!r}: not the name of a size')
 
 
 def test_row_splits_are_int64_of_one_dimension():
@@ -148,7 +148,7 @@ def test_a_block_cuts_a_dimension_in_one_way():
     def change(splits, block):
         block.vars.add(name="more", dtype=wire.INT64, row_splits_of="words.t").shape.sizes.add(number=3)
 
-    refuse(change, 'main: "words.splits" and "more" both partition words.t')
+    refuse(change, 'main: "words.splits" and "more" are both row splits of words.t')
 
 
 def test_names_of_sizes_count_as_symbols():

@@ -142,7 +142,7 @@ def test_bytes_that_are_no_message_are_refused(data):
 def test_a_message_without_a_version_is_refused(data):
     with pytest.raises(ol.FormatError) as caught:
         ol.Program.from_bytes(data)
-    assert str(caught.value) == "these bytes are not an Oarlock program: they name no format version"
+    assert str(caught.value) == "these bytes are not an Oarlock program: the format version is missing"
 
 
 def test_another_version_of_the_format_is_refused():
@@ -200,7 +200,7 @@ LIMITED = [
     ("size", 6, 'block 0, "w": 7 size, where 6 are allowed'),
     ("elements", 1, 'block 0, "xs": 2 elements, where 1 are allowed'),
     ("tensor_bytes", 7, 'block 0, "xs": 8 tensor bytes, where 7 are allowed'),
-    ("parameter_bytes", 7, 'block 0, "w": 8 parameter bytes, where 7 are allowed'),
+    ("parameter_bytes", 7, 'block 0, "w": 8 parameter bytes, but the limit is 7'),
     ("location_text_bytes", 6, "the author's lines: 7 location text bytes, where 6 are allowed"),
     ("location_bytes", 17, "the author's lines: 18 location bytes, where 17 are allowed"),
     ("symbol_bytes", 0, 'block 0, "xs": 1 symbol bytes, where 0 are allowed'),
@@ -232,7 +232,7 @@ def test_a_program_of_more_bytes_than_allowed_is_refused_before_it_is_parsed():
     with pytest.raises(ol.LimitError) as caught:
         read_program(b"\xff" * 1001, limits=ol.Limits(program_bytes=1000))
     assert str(caught.value) == (
-        "a program of 1,001 bytes, where 1,000 are allowed\n  Try: limits=Limits(program_bytes=...)    (oarlock explain LimitError)"
+        "the program has 1,001 bytes, but the limit is 1,000\n  Try: limits=Limits(program_bytes=...)    (oarlock explain LimitError)"
     )
     data = limited()
     read_program(data, limits=ol.Limits(program_bytes=len(data)))
@@ -260,7 +260,7 @@ def test_a_seed_has_64_bits():
     for seed in (0, 2**64 - 1):
         assert ol.Program.from_bytes(ol.Program(seed=seed).to_bytes()).seed == seed
     for seed in (-1, 2**64):
-        with pytest.raises(ol.ProgramError, match=rf"^a seed is a whole number from 0 to 2\*\*64 - 1, not {seed}$"):
+        with pytest.raises(ol.ProgramError, match=rf"^seed must be an integer from 0 to 2\*\*64 - 1, not {seed}$"):
             ol.Program(seed=seed)
 
 
@@ -268,7 +268,7 @@ def test_a_seed_has_64_bits():
 def test_a_seed_is_a_whole_number(seed):
     with pytest.raises(ol.ProgramError) as raised:
         ol.Program(seed=seed)
-    assert raised.value.message == f"a seed is a whole number from 0 to 2**64 - 1, not {seed!r}"
+    assert raised.value.message == f"seed must be an integer from 0 to 2**64 - 1, not {seed!r}"
     assert ol.Program(seed=numpy.int64(3)).to_bytes() == ol.Program(seed=3).to_bytes()
 
 

@@ -78,11 +78,11 @@ def test_an_axis_that_is_not_there_is_refused_in_a_file():
 @pytest.mark.parametrize(
     ("shares", "message"),
     [
-        ("shard(rows=1)", "line 4: axis or workers, which rows is not, expected"),
+        ("shard(rows=1)", "line 4: axis or workers instead of rows expected"),
         ("shard(axis=x)", "line 4: a number expected"),
         ("shard(axis=-1)", "line 4: a number expected"),
         ("shard(axis=1", "line 4: ',' expected"),
-        ("shard(axis=99999999999)", "line 4: something that a program can hold (ValueError) expected"),
+        ("shard(axis=99999999999)", "line 4: a valid program (ValueError) expected"),
     ],
 )
 def test_text_that_is_not_of_shares_is_refused_by_its_line(shares, message):
@@ -96,4 +96,4 @@ def test_an_array_that_a_share_starts_from_is_whole():
     assert ol.parse_program(text).to_text() == text
     with pytest.raises(ol.VerifyError) as raised:
         ol.parse_program(text.replace("workers=2", "workers=3"))
-    assert raised.value.message == 'main: variable "w" cannot start so: an array of the shape [2] does not fit uint8[3]'
+    assert raised.value.message == 'main: variable "w" has an invalid initializer: an array of shape [2] does not fit uint8[3]'

@@ -113,7 +113,7 @@ def test_an_op_whose_declared_output_has_another_dtype_is_refused_when_it_is_app
     ):
         with program, pytest.raises(ol.DTypeError) as raised:
             append()
-        assert raised.value.message == f'relu: "wrong" is declared {wrong.type_text}, where float32[n, 3] follows from the inputs'
+        assert raised.value.message == f'relu: "wrong" is declared as {wrong.type_text}, but float32[n, 3] is inferred from the inputs'
         assert raised.value.location.file.endswith("test_symbol_table.py")
         assert program.to_bytes() == before
 
@@ -140,9 +140,9 @@ def test_a_commit_of_another_type_is_refused_when_it_is_appended(program):
     with program:
         whole, short = ol.op.cast(w, dtype="int64", name="whole"), ol.op.square(ol.op.slice(w, axis=0, stop=2), name="short")
     for commit in (lambda value: main.commit(w, value), lambda value: main.new_op("assign", {"x": value}, {"y": w})):
-        with pytest.raises(ol.DTypeError, match=r'^"w" is declared float32\[3\], so it cannot hold "whole", int64\[3\]\n'):
+        with pytest.raises(ol.DTypeError, match=r'^"w" is declared as float32\[3\] and cannot be assigned "whole", int64\[3\]\n'):
             commit(whole)
-        with pytest.raises(ol.ShapeError, match=r'^"w" is declared float32\[3\], so it cannot hold "short", float32\[2\]\n'):
+        with pytest.raises(ol.ShapeError, match=r'^"w" is declared as float32\[3\] and cannot be assigned "short", float32\[2\]\n'):
             commit(short)
     assert main.tail == []
 
@@ -269,14 +269,14 @@ def test_what_is_not_declared_is_refused_and_what_is_declared_is_checked(program
     wrong = main.new_var("wrong", ol.DType.FLOAT32, ("n", 4))
     for append in (main.new_op, functools.partial(append_op, main)):
         with pytest.raises(
-            ol.ShapeError, match=r'^relu: "wrong" is declared float32\[n, 4\], where float32\[n, 3\] follows from the inputs'
+            ol.ShapeError, match=r'^relu: "wrong" is declared as float32\[n, 4\], but float32\[n, 3\] is inferred from the inputs'
         ):
             append("relu", {"x": "x"}, {"y": wrong})
     main.append("relu", {"x": [main.var("x")]}, {"y": [wrong]}, {})
     with pytest.raises(ol.VerifyError, match=r'^main, op 0 \(relu\): "wrong" is declared float32\[n, 4\]'):
         typecheck(program, ol.registry.standard)
     undeclared = program.to_bytes(source=False).replace(b"wrong", b"wring", 1)
-    with pytest.raises(ol.VerifyError, match='^main, op 0 .relu.: "wrong" is not declared here or in a block around it$'):
+    with pytest.raises(ol.VerifyError, match='^main, op 0 .relu.: "wrong" is not declared in this block or its parents$'):
         ol.Program.from_bytes(undeclared)
 
 
@@ -372,9 +372,9 @@ def test_a_file_in_which_two_ops_have_one_name_is_refused(program):
         for name in ("one", "two"):
             append_op(program.main, "relu", {"x": "x"}, {"y": f"y.{name}"}, name=name)
     data = program.to_bytes(source=False)
-    with pytest.raises(ol.VerifyError, match="^main, op 1 .relu.: 'one' is not a legal name, or another op has it$"):
+    with pytest.raises(ol.VerifyError, match="^main, op 1 .relu.: 'one' is not a legal name, or is used by another op$"):
         ol.Program.from_bytes(data[::-1].replace(b"owt", b"eno", 1)[::-1])
-    with pytest.raises(ol.VerifyError, match="^main, op 1 .relu.: 't o' is not a legal name, or another op has it$"):
+    with pytest.raises(ol.VerifyError, match="^main, op 1 .relu.: 't o' is not a legal name, or is used by another op$"):
         ol.Program.from_bytes(data[::-1].replace(b"owt", b"o t", 1)[::-1])
 
 
@@ -490,7 +490,7 @@ def test_a_description_holds_data_and_never_an_operator_a_scope_or_a_step_net_to
         main.ops.remove(op)
     body = program.new_block("body", main)
     for block, inner in ((main, main), (body, main), (main, program.new_block("inmost", body))):
-        with pytest.raises(ol.ProgramError, match=f"^relu: it cannot own a block that is not inside {block.path}"):
+        with pytest.raises(ol.ProgramError, match=f"^relu: an op cannot own a block outside {block.path}"):
             block.append("relu", {"x": [x]}, {"y": [y]}, {"step_net": inner})
     main.append("relu", {"x": [x]}, {"y": [y]}, {"step_net": body})
     assert main.compile().ops[0].attributes[0].block == 1  # a block is held by its number

@@ -62,10 +62,10 @@ def test_programs_whose_parameters_are_updated_differently_are_different_program
 @pytest.mark.parametrize("name", ["rate_factor", "weight_decay", "l1", "l2", "clip_value", "clip_norm"])
 @pytest.mark.parametrize("value", [-1e-9, math.nan, math.inf, 10**400])
 def test_numbers_that_no_update_can_use_are_refused_in_python_and_in_a_file(name, value):
-    least = "above 0" if name.startswith("clip") else "not below 0"
+    least = "above 0" if name.startswith("clip") else "at least 0"
     with pytest.raises(ol.ArgumentError) as raised:
         UpdateSettings(**{name: value})
-    assert raised.value.message == f"update settings: {name} is a finite number {least}, not {value!r:.60}"
+    assert raised.value.message == f"update settings: {name} must be a finite number {least}, not {value!r:.60}"
     assert "test_update_settings.py" in str(raised.value)
     if isinstance(value, float):
         desc = program_desc(ol.parse_program(TEXT))
@@ -76,22 +76,22 @@ def test_numbers_that_no_update_can_use_are_refused_in_python_and_in_a_file(name
 
 @pytest.mark.parametrize("value", [True, "0.1", None])
 def test_what_is_no_number_is_refused(value):
-    with pytest.raises(ol.ArgumentError, match="rate_factor is a finite number not below 0, not"):
+    with pytest.raises(ol.ArgumentError, match="rate_factor is a finite number at least 0, not"):
         UpdateSettings(rate_factor=value)
-    with pytest.raises(ol.ArgumentError, match="clip_norm is a finite number above 0, not 0"):
+    with pytest.raises(ol.ArgumentError, match="clip_norm must be a finite number above 0, not 0"):
         UpdateSettings(clip_norm=0.0)
 
 
 def test_only_a_parameter_has_settings():
     with pytest.raises(ol.VerifyError) as raised:
         ol.parse_program("program seed=0\n\nblock main() {\n  state s: float32[] update(l2=0.5)\n}\n")
-    assert raised.value.message == 'main: variable "s" has settings of updates, so it must be a parameter'
+    assert raised.value.message == 'main: variable "s" has update settings, so it must be a parameter'
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ("update(rate=0.5)", "line 4: a setting of updates, which rate is not, expected"),
+        ("update(rate=0.5)", "line 4: a setting of updates instead of rate expected"),
         ("update(l2=1)", "line 4: a float expected"),
         ('update(l2="1")', "line 4: a float expected"),
         ("update(l2=0.5", "line 4: ',' expected"),

@@ -65,7 +65,7 @@ def test_a_block_belongs_to_an_op():
     refuse(
         change,
         "block 2 (orphan) belongs to no op\n"
-        "  Try: if you wrote it, call what it belongs to: `y = ie(condition)`, `states = rnn()`"
+        "  Try: if you built it, call its owner: `y = ie(condition)`, `states = rnn()`"
         "    (oarlock explain VerifyError)",
     )
 
@@ -145,7 +145,7 @@ def test_the_name_of_an_op_is_legal_and_its_own(name):
         program.blocks[0].ops[0].name = "first"
         program.blocks[0].ops[1].name = name
 
-    refuse(change, f"main, op 1 (reduce_sum): {name[:80]!r} is not a legal name, or another op has it")
+    refuse(change, f"main, op 1 (reduce_sum): {name[:80]!r} is not a legal name, or is used by another op")
 
 
 # Variables
@@ -163,7 +163,7 @@ def test_a_size_holds_something():
     def change(program):
         program.blocks[0].vars[0].shape.sizes.add()
 
-    refuse(change, 'main: variable "xs" is not readable: a size holds no value')
+    refuse(change, 'main: variable "xs" is not readable: a size has no value')
 
 
 def test_a_size_is_not_negative():
@@ -194,7 +194,7 @@ def test_what_persists_stands_in_the_main_block():
 
     refuse(
         change,
-        'main/rnn_0.body: variable "multiply_0" is persistable, so it must be a variable of the main block that is not fed',
+        'main/rnn_0.body: variable "multiply_0" is persistable, so it must be in the main block and not an input',
     )
 
 
@@ -202,7 +202,7 @@ def test_what_persists_is_not_fed():
     def change(program):
         var(program.blocks[0], "start").persistable = True
 
-    refuse(change, 'main: variable "start" is persistable, so it must be a variable of the main block that is not fed')
+    refuse(change, 'main: variable "start" is persistable, so it must be in the main block and not an input')
 
 
 def test_what_persists_has_sizes_that_are_numbers():
@@ -241,14 +241,14 @@ def test_what_is_handed_in_has_no_initializer():
     def change(program):
         var(program.blocks[1], "memory_0").initializer.type = "constant"
 
-    refuse(change, 'main/rnn_0.body: variable "memory_0" has an initializer, yet the op around the block hands it in')
+    refuse(change, 'main/rnn_0.body: variable "memory_0" has an initializer, but the op that owns the block passes its value')
 
 
 def test_a_step_takes_rows():
     def change(program):
         program.training.epochs = 1
 
-    refuse(change, "a training program takes at least 1 row a step, not 0")
+    refuse(change, "the batch size of a training program must be at least 1, not 0")
 
 
 def test_a_backend_has_a_legal_name():
@@ -271,7 +271,7 @@ def test_an_attribute_of_an_initializer_is_no_variable():
     def change(program):
         var(program.blocks[0], "w").initializer.attributes.add(name="value", var="cost")
 
-    refuse(change, 'main: variable "w" is not readable: a variable cannot stand here')
+    refuse(change, 'main: variable "w" is not readable: a variable is not allowed here')
 
 
 def test_names_that_python_gave_are_verified_too():
@@ -308,7 +308,7 @@ def test_what_an_op_defines_has_no_initializer():
     def change(program):
         var(program.blocks[0], "cost").initializer.type = "constant"
 
-    refuse(change, 'main: variable "cost" has an initializer, yet an op defines it')
+    refuse(change, 'main: variable "cost" has an initializer, but an op defines it')
 
 
 def test_an_initializers_attribute_holds_something():
@@ -322,7 +322,7 @@ def test_an_initializers_attribute_is_no_block():
     def change(program):
         var(program.blocks[0], "w").initializer.attributes.add(name="value", block=1)
 
-    refuse(change, 'main: variable "w" is not readable: a block cannot stand here')
+    refuse(change, 'main: variable "w" is not readable: a block is not allowed here')
 
 
 # Ops
@@ -368,7 +368,7 @@ def test_an_argument_is_declared():
     def change(program):
         program.blocks[0].ops[1].inputs[0].vars[0] = "nothing"
 
-    refuse(change, 'main, op 1 (reduce_sum): "nothing" is not declared here or in a block around it')
+    refuse(change, 'main, op 1 (reduce_sum): "nothing" is not declared in this block or its parents')
 
 
 @pytest.mark.mission("B39")
@@ -376,14 +376,14 @@ def test_an_argument_is_not_found_in_a_block_inside():
     def change(program):
         program.blocks[0].ops[1].inputs[0].vars[0] = "total"
 
-    refuse(change, 'main, op 1 (reduce_sum): "total" is not declared here or in a block around it')
+    refuse(change, 'main, op 1 (reduce_sum): "total" is not declared in this block or its parents')
 
 
 def test_an_input_of_a_block_is_declared_there():
     def change(program):
         program.blocks[1].inputs[0] = "w"
 
-    refuse(change, 'main/rnn_0.body: an input is "w", which the block does not declare')
+    refuse(change, 'main/rnn_0.body: an input is "w", but the block does not declare it')
 
 
 @pytest.mark.mission("B39")
@@ -391,7 +391,7 @@ def test_an_output_of_a_block_is_declared():
     def change(program):
         program.blocks[1].outputs[0] = "nothing"
 
-    refuse(change, 'main/rnn_0.body: output: "nothing" is not declared here or in a block around it')
+    refuse(change, 'main/rnn_0.body: output: "nothing" is not declared in this block or its parents')
 
 
 # Definitions
@@ -448,7 +448,7 @@ def test_a_block_writes_nothing_around_it():
 
     refuse(
         change,
-        'main/rnn_0.body, op 0 (multiply): it writes "cost", which is not a local variable of main/rnn_0.body',
+        'main/rnn_0.body, op 0 (multiply): it writes "cost", but that is not a local variable of main/rnn_0.body',
     )
 
 
@@ -456,7 +456,7 @@ def test_an_op_before_the_tail_writes_nothing_that_persists():
     def change(program):
         program.blocks[0].ops[2].outputs[0].vars[0] = "w"
 
-    refuse(change, 'main, op 2 (subtract): it writes "w", which is not a local variable of main')
+    refuse(change, 'main, op 2 (subtract): it writes "w", but that is not a local variable of main')
 
 
 def test_an_output_of_a_block_has_a_value():
@@ -470,7 +470,7 @@ def test_an_output_of_a_block_has_a_value():
 def test_an_op_lists_what_its_block_reads_from_around_it():
     refuse(
         lambda program: program.blocks[0].ops[0].inputs[2].ClearField("vars"),
-        'main, op 0 (recurrent): its block rnn_0.body reads "w", which the op does not list',
+        'main, op 0 (recurrent): its block rnn_0.body reads "w", but the op does not list it',
     )
 
 
@@ -480,7 +480,7 @@ def test_an_op_lists_what_its_block_returns_from_around_it():
         program.blocks[0].ops[0].inputs[1].vars[0] = "w"
         program.blocks[0].ops[0].inputs[2].vars[0] = "w"
 
-    refuse(change, 'main, op 0 (recurrent): its block rnn_0.body reads "start", which the op does not list')
+    refuse(change, 'main, op 0 (recurrent): its block rnn_0.body reads "start", but the op does not list it')
 
 
 def test_a_name_declared_in_a_block_hides_that_of_a_block_around_it_from_the_first_op_on():
@@ -517,7 +517,7 @@ def test_a_variable_is_committed_once():
     def change(program):
         program.blocks[0].ops.add().CopyFrom(program.blocks[0].ops[3])
 
-    refuse(change, 'main, op 4 (assign): it must give "w" one new value, once')
+    refuse(change, 'main, op 4 (assign): it must assign "w" one new value, once')
 
 
 def test_a_commit_writes_one_variable():
@@ -525,25 +525,25 @@ def test_a_commit_writes_one_variable():
         program.blocks[0].vars.add(name="v", dtype=wire.FLOAT32, persistable=True).shape.SetInParent()
         program.blocks[0].ops[3].outputs[0].vars.append("v")
 
-    refuse(change, 'main, op 3 (assign): it must give "w" one new value, once')
+    refuse(change, 'main, op 3 (assign): it must assign "w" one new value, once')
 
 
 def test_a_commit_reads_one_variable():
     def change(program):
         program.blocks[0].ops[3].inputs[0].vars.append("cost")
 
-    refuse(change, 'main, op 3 (assign): it must give "w" one new value, once')
+    refuse(change, 'main, op 3 (assign): it must assign "w" one new value, once')
 
 
 def test_a_commit_reads_something():
-    refuse(lambda program: program.blocks[0].ops[3].ClearField("inputs"), 'main, op 3 (assign): it must give "w" one new value, once')
+    refuse(lambda program: program.blocks[0].ops[3].ClearField("inputs"), 'main, op 3 (assign): it must assign "w" one new value, once')
 
 
 def test_a_commit_reads_nothing_that_persists():
     def change(program):
         program.blocks[0].ops[3].inputs[0].vars[0] = "w"
 
-    refuse(change, 'main, op 3 (assign): it must give "w" one new value, once')
+    refuse(change, 'main, op 3 (assign): it must assign "w" one new value, once')
 
 
 # Targets
@@ -553,14 +553,14 @@ def test_the_main_block_hands_nothing_out():
     def change(program):
         program.blocks[0].outputs.append("cost")
 
-    refuse(change, "main: the main block returns nothing; a program has targets instead")
+    refuse(change, "main: the main block cannot have outputs; use targets")
 
 
 def test_a_target_is_a_variable_of_the_main_block():
     def change(program):
         program.targets[0].var = "total"
 
-    refuse(change, 'main: target "cost" is "total", which the block does not declare')
+    refuse(change, 'main: target "cost" is "total", but the block does not declare it')
 
 
 def test_a_target_has_a_value():
@@ -593,7 +593,7 @@ def test_a_block_cannot_read_what_its_own_variable_hides():
         loop()
     with pytest.raises(ol.VerifyError) as caught:
         verify_program(program)
-    assert str(caught.value) == 'main/rnn_0.body, op 1 (multiply): it reads main/x, which another "x" hides from it'
+    assert str(caught.value) == 'main/rnn_0.body, op 1 (multiply): it reads main/x, which is hidden by another "x"'
 
 
 def test_a_block_cannot_return_what_its_own_variable_hides():
@@ -607,7 +607,7 @@ def test_a_block_cannot_return_what_its_own_variable_hides():
         loop()
     with pytest.raises(ol.VerifyError) as caught:
         verify_program(program)
-    assert str(caught.value) == 'main/rnn_0.body: its output is main/x, which another "x" hides from it'
+    assert str(caught.value) == 'main/rnn_0.body: its output is main/x, which is hidden by another "x"'
 
 
 def test_a_step_block_that_was_never_closed_is_named():
@@ -619,7 +619,7 @@ def test_a_step_block_that_was_never_closed_is_named():
     with pytest.raises(ol.VerifyError) as caught:
         verify_program(program)
     assert caught.value.message == "block 1 (rnn_0.body) belongs to no op"
-    assert caught.value.hint == "if you wrote it, call what it belongs to: `y = ie(condition)`, `states = rnn()`"
+    assert caught.value.hint == "if you built it, call its owner: `y = ie(condition)`, `states = rnn()`"
 
 
 USES = {

@@ -48,7 +48,7 @@ def test_inputs_of_one_symbol_have_one_size_in_a_run():
     for k in (3, 5):
         (result,) = executor.run(program, {"x": numpy.ones((4, k), "float32"), "w": numpy.ones((k, 2), "float32")}, [y], scope=scope)
         assert numpy.array_equal(result, numpy.full((4, 2), k))
-    with pytest.raises(ol.FeedError, match='"w" has k = 5, yet "x" has k = 3'):
+    with pytest.raises(ol.FeedError, match='"w" has k = 5, but "x" has k = 3'):
         executor.run(program, {"x": numpy.ones((4, 3), "float32"), "w": numpy.ones((5, 2), "float32")}, [y], scope=scope)
 
 
@@ -100,7 +100,7 @@ def test_a_carried_value_has_the_size_that_its_symbol_has_in_the_run():
     with pytest.raises(ol.FeedError) as raised:
         ol.Executor().run(program, {"x": numpy.ones(1, "float32")}, [z], scope=ol.Scope())
     assert message_of(raised) == (
-        '"y" has n = 3, yet "x" has n = 1\n  the program takes x: float32[n], y: float32[n]\n      "y" carries float32[3]'
+        '"y" has n = 3, but "x" has n = 1\n  the program takes x: float32[n], y: float32[n]\n      "y" carries float32[3]'
     )
 
 

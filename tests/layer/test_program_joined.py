@@ -46,7 +46,7 @@ def test_inside_the_with_of_another_program_an_operator_on_a_variable_of_a_close
     with ol.Program() as first:
         x = ol.layer.data("x", shape=[3])
     before = first.to_bytes()
-    with ol.Program() as second, pytest.raises(ol.ProgramError, match='^relu: "x" belongs to a program that is not open, while another is'):
+    with ol.Program() as second, pytest.raises(ol.ProgramError, match='^relu: "x" belongs to a program that is not open, but another program is'):
         ol.layer.relu(x)
     assert first.to_bytes() == before
     assert (second.main.ops, second.main.vars) == ([], {})
@@ -134,7 +134,7 @@ def test_gradients_and_updates_are_not_appended_while_another_program_is_open(ap
     before = first.to_text()
     with ol.Program() as second, pytest.raises(ol.ProgramError) as raised:
         append(cost, x)
-    assert raised.value.message == f'gradients: "{cost.name}" belongs to a program that is not open, while another is'
+    assert raised.value.message == f'gradients: "{cost.name}" belongs to a program that is not open, but another program is'
     assert (first.to_text(), second.main.ops) == (before, [])
     with ol.Program(), first:
         append(cost, x)
@@ -148,9 +148,9 @@ def test_an_op_and_a_target_are_of_one_program():
         y = ol.layer.data("y", shape=[2])
     with pytest.raises(ol.ProgramError) as raised:
         second.main.new_op("relu", {"x": x}, {"y": y})
-    assert raised.value.message == '"x" is a variable of another program'
+    assert raised.value.message == '"x" belongs to another program'
     assert second.main.ops == []
     second.targets = {"answer": x}
     with pytest.raises(ol.VerifyError) as raised:
         ol.Executor().run(second, {"y": [[1.0, 2.0]]}, ["y"], scope=ol.Scope())
-    assert raised.value.message == 'target "answer": "x" is a variable of another program'
+    assert raised.value.message == 'target "answer": "x" belongs to another program'

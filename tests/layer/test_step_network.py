@@ -318,7 +318,7 @@ def test_without_a_step_the_tensor_is_zeros_and_there_is_no_last_step():
         last = ol.layer.rnn(input=x, step_net=lambda: ol.layer.add_to(accum, None), concat_output=False)
     feed = {"x": numpy.full((0, 3, 2), numpy.nan, "float32")}
     assert run(program, feed, [accum])[0].tolist() == [[0, 0]] * 3
-    with pytest.raises(ol.ShapeError, match="axis 0 has the size 0, which -1 to its end exceeds"):
+    with pytest.raises(ol.ShapeError, match="axis 0 has size 0, so -1 to its end is out of range"):
         run(program, feed, [last])
 
 

@@ -198,5 +198,5 @@ def test_there_is_no_way_out_of_a_block_but_its_end_and_no_way_back_into_it():
         with block, pytest.raises(ol.ProgramError) as caught:
             block.outputs = [x + x]
             conditional_block([], [x], body=block)
-    assert caught.value.message == "conditional_block: it cannot own a block that is not inside main/f.body"
-    assert caught.value.contract == "an op owns blocks whose parent is its own block, so no block can contain itself"
+    assert caught.value.message == "conditional_block: an op cannot own a block outside main/f.body"
+    assert caught.value.contract == "the parent of an op's blocks is the block of the op"

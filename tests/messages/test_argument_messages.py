@@ -26,11 +26,11 @@ MESSAGES = {
           Try: did you mean "act"?    (oarlock explain ArgumentError)
         """,
     'y = ol.fc(x, 10, "relu")': """
-        oarlock.ArgumentError: fc: 3 arguments given, where it takes input and size
+        oarlock.ArgumentError: fc: 3 arguments given, but it takes input and size
           model.py:4      y = ol.fc(x, 10, "relu")
           {fc}
               "x"   float32[n, 4]   fed; declared at model.py:3
-          Try: what follows has a name: output_size=...    (oarlock explain ArgumentError)
+          Try: pass the others by name: output_size=...    (oarlock explain ArgumentError)
         """,
     "y = ol.layer.fc(size=10)": """
         oarlock.ArgumentError: fc: input is missing

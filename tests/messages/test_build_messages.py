@@ -42,7 +42,7 @@ def test_two_sizes_that_differ(require):
           linear(x: inexact[*b k], w: inexact[k n], bias?: inexact[n]) -> out: inexact[*b n]
               x = "image"   float32[n, 784]   fed; declared at model.py:6
               w = "first.w"   float32[748, 128]   parameter; created at model.py:3
-          Try: give "first.w" a shape that fits, or do not share it here    (oarlock explain ShapeError)
+          Try: "first.w" does not fit this input: check the shape of the input, or use a different parameter name    (oarlock explain ShapeError)
         """,
     )
 
@@ -112,7 +112,7 @@ def test_too_few_dimensions(require):
             hidden = ol.layer.pool2d(image, size=2)
         """,
         f"""
-        oarlock.ShapeError: max_pool2d: x has 2 dimensions, where [n c! h w] needs 4
+        oarlock.ShapeError: max_pool2d: x has 2 dimensions, but [n c! h w] needs 4
           model.py:4      hidden = ol.layer.pool2d(image, size=2)
           {MAX_POOL}
               x = "image"   float32[n, 64]   fed; declared at model.py:3
@@ -150,7 +150,7 @@ def test_an_integer_where_a_float_is_needed(require):
           model.py:4      y = ol.layer.relu(label)
           relu(x: float[*b]) -> y: float[*b]
               x = "label"   int64[n]   fed; declared at model.py:3
-          Try: ol.op.cast(x, dtype="float32") makes it one    (oarlock explain DTypeError)
+          Try: use ol.op.cast(x, dtype="float32")    (oarlock explain DTypeError)
         """,
     )
 
@@ -165,7 +165,7 @@ def test_two_dtypes_that_differ(require):
             z = x + y
         """,
         """
-        oarlock.DTypeError: add: y is float64, yet x is float32; they must have one dtype
+        oarlock.DTypeError: add: y is float64, but x is float32; they must have the same dtype
           model.py:5      z = x + y
           add(x: number[*#s], y: number[*#s]) -> z: number[*#s]
               x = "x"   float32[n, 3]   fed; declared at model.py:3
@@ -183,10 +183,10 @@ def test_a_fraction_that_integers_do_not_hold(require):
             old = age > 15.5
         """,
         """
-        oarlock.DTypeError: "age" is int64, which does not hold 15.5
+        oarlock.DTypeError: "age" is int64, which cannot represent 15.5
           model.py:4      old = age > 15.5
               "age"   int64[n]   fed; declared at model.py:3
-          Try: ol.op.cast(x, dtype="float32") makes it a float    (oarlock explain DTypeError)
+          Try: use ol.op.cast(x, dtype="float32") to convert it    (oarlock explain DTypeError)
         """,
     )
 
@@ -238,7 +238,7 @@ def test_a_name_used_twice(require):
         oarlock.ProgramError: "x" is declared twice in main
           model.py:4      y = ol.layer.data("x", shape=[4])
               "x"   float32[n, 3]   fed; declared at model.py:3
-          Try: give one of them another name, or read the first one where you meant it    (oarlock explain ProgramError)
+          Try: rename one of them, or use the existing variable    (oarlock explain ProgramError)
         """,
     )
 
@@ -411,10 +411,10 @@ def test_python_cannot_branch_on_a_variable(require):
                 age = age * 2
         """,
         """
-        oarlock.ArgumentError: "greater_0" has no value while the program is being written, so Python cannot branch on it
+        oarlock.ArgumentError: "greater_0" has no value while the program is being built, so Python cannot branch on it
           model.py:4      if age > 15:
               "greater_0"   bool[n]   from greater at model.py:4
-          Try: ol.cond chooses by one bool, ol.ifelse for each row, ol.while_loop repeats    (oarlock explain ArgumentError)
+          Try: use ol.cond to branch on one bool, ol.ifelse to branch per row, ol.while_loop to repeat    (oarlock explain ArgumentError)
         """,
     )
 

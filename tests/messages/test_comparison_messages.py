@@ -5,7 +5,7 @@ import pytest
 
 import oarlock as ol
 
-HINT = "probably x == y of plain Python values, which is a Python bool: compare a variable, as in label == 0, or choose by Python's `if`"
+HINT = "this is probably x == y of plain Python values: compare a variable, as in label == 0, or use Python's `if`"
 
 
 @pytest.fixture
@@ -22,9 +22,9 @@ def refused(write) -> ol.ArgumentError:
 
 def test_a_comparison_that_python_branches_on(x):
     error = refused(lambda: bool(x == 0.0))
-    assert error.message == '"equal_0" has no value while the program is being written, so Python cannot branch on it'
+    assert error.message == '"equal_0" has no value while the program is being built, so Python cannot branch on it'
     assert error.hint == (
-        "ol.cond chooses by one bool, ol.ifelse for each row, ol.while_loop repeats; `x is y` asks whether two variables are one"
+        "use ol.cond to branch on one bool, ol.ifelse to branch per row, ol.while_loop to repeat; use `x is y` to test identity"
     )
     assert len(error.given) == 1
     assert error.given[0].startswith('"equal_0"   bool[n, 2]   from equal at ')
@@ -32,8 +32,8 @@ def test_a_comparison_that_python_branches_on(x):
 
 def test_a_variable_that_python_branches_on(x):
     error = refused(lambda: 1 if x else 2)
-    assert error.message == '"x" has no value while the program is being written, so Python cannot branch on it'
-    assert error.hint == "ol.cond chooses by one bool, ol.ifelse for each row, ol.while_loop repeats"
+    assert error.message == '"x" has no value while the program is being built, so Python cannot branch on it'
+    assert error.hint == "use ol.cond to branch on one bool, ol.ifelse to branch per row, ol.while_loop to repeat"
 
 
 def test_a_list_that_is_searched_for_a_variable(x):

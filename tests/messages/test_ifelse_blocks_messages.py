@@ -183,7 +183,7 @@ def test_a_condition_that_is_no_variable(require):
         """
         oarlock.ArgumentError: ifelse: the condition must be a variable of a program, not bool True
           model.py:9      ie(True)
-          Try: probably x == y of plain Python values, which is a Python bool: compare a variable, as in label == 0, or choose by Python's `if`    (oarlock explain ArgumentError)
+          Try: this is probably x == y of plain Python values: compare a variable, as in label == 0, or use Python's `if`    (oarlock explain ArgumentError)
         """,  # noqa: E501
     )
 
@@ -249,6 +249,6 @@ def test_an_ifelse_that_is_never_closed(require):
         """
         oarlock.VerifyError: block 1 (if_else_0.true) belongs to no op
           model.py:6      ie.output(ol.op.tanh(x))
-          Try: if you wrote it, call what it belongs to: `y = ie(condition)`, `states = rnn()`    (oarlock explain VerifyError)
+          Try: if you built it, call its owner: `y = ie(condition)`, `states = rnn()`    (oarlock explain VerifyError)
         """,
     )

@@ -53,10 +53,10 @@ def test_elements_without_their_rows(require):
 @pytest.mark.parametrize(
     ("splits", "wrong"),
     [
-        ("[1, 2, 3]", '"words.splits" must begin with 0, not with 1'),
-        ("[0, 4, 3]", '"words.splits" must never fall, yet 4 is followed by 3'),
-        ("[0, 1, 4]", '"words.splits" has words.t = 4, yet "words" has words.t = 3'),
-        ("[]", '"words.splits" must have the shape [n+1], not [0]'),
+        ("[1, 2, 3]", '"words.splits" must start with 0, not 1'),
+        ("[0, 4, 3]", '"words.splits" must not decrease, but 4 is followed by 3'),
+        ("[0, 1, 4]", '"words.splits" has words.t = 4, but "words" has words.t = 3'),
+        ("[]", '"words.splits" must have shape [n+1], not [0]'),
     ],
 )
 def test_row_splits_that_are_none(splits, wrong, require):
@@ -75,7 +75,7 @@ def test_another_number_of_rows(require):
     require(
         'run({"words": [[1], [2], [3]]})',
         f"""
-        oarlock.FeedError: "label" has n = 2, yet "words.splits" has n = 3
+        oarlock.FeedError: "label" has n = 2, but "words.splits" has n = 3
           {LABEL}
           {TAKES}
               "label" fed as int64[2]
@@ -98,7 +98,7 @@ def test_lengths_that_do_not_add_up(require):
     require(
         'run({"words": (numpy.array([1, 2, 3]), numpy.array([1, 1]))})',
         f"""
-        oarlock.FeedError: "words": the lengths add up to 2, where there are 3 elements
+        oarlock.FeedError: "words": the lengths add up to 2, but there are 3 elements
           {WORDS}
           Try: feed={{"words": ol.Ragged.from_lists(rows)}} says which it is    {EXPLAIN}
         """,
@@ -110,7 +110,7 @@ def test_a_pair_that_is_neither_elements_nor_padded_rows(pair, require):
     require(
         f'run({{"words": {pair}}})',
         f"""
-        oarlock.FeedError: "words": a tuple is an array of elements and lengths, or of padded rows and lengths, of which this is neither
+        oarlock.FeedError: "words": a tuple must be (elements, lengths) or (padded rows, lengths)
           {WORDS}
           Try: feed={{"words": ol.Ragged.from_lists(rows)}} says which it is    {EXPLAIN}
         """,
@@ -133,10 +133,10 @@ def test_rows_for_what_has_none(require):
     require(
         'run({"words": [[1, 2], [3]], "label": ol.Ragged.from_lists([[1]])})',
         f"""
-        oarlock.FeedError: "label" is not ragged, yet a Ragged is fed
+        oarlock.FeedError: "label" is not a ragged input, but a Ragged is fed
           {LABEL}
               "label" fed as <Ragged int64[1, ?] [[1]]>
-          Try: ol.layer.data("label", ..., ragged=1) declares one that is    {EXPLAIN}
+          Try: declare a ragged input by ol.layer.data("label", ..., ragged=1)    {EXPLAIN}
         """,
     )
 
@@ -145,7 +145,7 @@ def test_two_inputs_that_are_cut_alike_and_fed_otherwise(require):
     require(
         'run({"words": [[1, 2], [3]], "tags": [[1], [2, 3]]})',
         f"""
-        oarlock.FeedError: "tags" and "words" are cut into rows in different ways
+        oarlock.FeedError: "tags" and "words" have different row lengths
           {TAGS}
               rows of [1, 2], where rows of [2, 1] are fed
         """,
@@ -153,7 +153,7 @@ def test_two_inputs_that_are_cut_alike_and_fed_otherwise(require):
     require(
         'run({"words": ol.Ragged.from_lists([[1, 2], [3]]), "words.splits": [0, 1, 3]})',
         f"""
-        oarlock.FeedError: "words" and "words.splits", which is fed too, are cut into rows in different ways
+        oarlock.FeedError: "words" and "words.splits", also fed, have different row lengths
           {WORDS}
               rows of [2, 1], where rows of [1, 2] are fed
         """,

@@ -55,7 +55,7 @@ def test_a_wrong_shape(given, shape, require):
     require(
         f'run({{"image": {given}, "label": labels}})',
         f"""
-        oarlock.FeedError: "image" must have the shape [n, 3], not {shape}
+        oarlock.FeedError: "image" must have shape [n, 3], not {shape}
           {IMAGE}
           {TAKES}
               "image" fed as float32{shape}
@@ -80,7 +80,7 @@ def test_text_is_no_number(require):
     require(
         'run({"image": numpy.array(["seven"]), "label": labels})',
         f"""
-        oarlock.FeedError: "image": an array of <U5 is not numbers that a program can hold
+        oarlock.FeedError: "image": arrays of <U5 are not supported
           {IMAGE}
           {TAKES}
         """,
@@ -105,7 +105,7 @@ def test_two_inputs_of_different_length(require):
     require(
         'run({"image": images, "label": labels[:3]})',
         f"""
-        oarlock.FeedError: "label" has n = 3, yet "image" has n = 4
+        oarlock.FeedError: "label" has n = 3, but "image" has n = 4
           {LABEL}
           {TAKES}
               "label" fed as int64[3]
@@ -122,7 +122,7 @@ def test_a_label_out_of_range(require):
           running   main, op 1 of 3, scope main
               logits = "fc_0.out" float32[4, 2], values 0 to 0
               label  = "label" int64[4], values 7 to 7
-          Try: nothing was changed; feed values that fit and run the step again    (oarlock explain KernelError)
+          Try: no state was changed; fix the inputs and run the step again    (oarlock explain KernelError)
         """,
     )
 
@@ -134,7 +134,7 @@ def test_a_parameter_without_a_value(require):
         oarlock.UnsetVarError: linear reads "fc_0.w", which has no value
           model.py:6 in model      logits = ol.layer.fc(image, 2)
               "fc_0.w"   float32[3, 2]   parameter; created at model.py:6
-          Try: ol.init(program, scope) fills parameters; inputs are fed by name    (oarlock explain UnsetVarError)
+          Try: call ol.init(program, scope) to initialize parameters, and feed inputs by name    (oarlock explain UnsetVarError)
         """,
     )
 
@@ -158,7 +158,7 @@ def test_a_fetch_of_another_program(require):
         oarlock.UndefinedVarError: "main/valid_mean_0" is not a variable of this program
           model.py:14      ol.Executor().run(program.clone(), {"image": images, "label": labels}, [cost], scope=scope)
               "valid_mean_0"   float32[]   from valid_mean at model.py:7
-          Try: fetch by name where the program is a copy or was loaded from a file    (oarlock explain UndefinedVarError)
+          Try: fetch by name if the program is a copy or was loaded from a file    (oarlock explain UndefinedVarError)
         """,
     )
 
@@ -168,7 +168,7 @@ def test_a_fetch_that_is_no_list(fetch, require):
     require(
         f'ol.Executor().run(program, {{"image": images, "label": labels}}, {fetch}, scope=scope)',
         f"""
-        oarlock.ArgumentError: fetch is a list of variables or of their names
+        oarlock.ArgumentError: fetch must be a list of variables or names
           model.py:14      ol.Executor().run(program, {{"image": images, "label": labels}}, {fetch}, scope=scope)
           Try: fetch=[cost]    (oarlock explain ArgumentError)
         """,
@@ -179,7 +179,7 @@ def test_a_fetch_that_is_no_variable(require):
     require(
         'run({"image": images, "label": labels}, [3])',
         """
-        oarlock.ArgumentError: a fetch is a variable or its name, not int 3
+        oarlock.ArgumentError: a fetch must be a variable or its name, not int 3
           model.py:13 in run      return ol.Executor().run(program, feed, fetch, scope=scope)
         """,
     )
@@ -190,10 +190,10 @@ def test_values_that_do_not_fit_their_variables(use, require):
     require(
         f'scope.set("fc_0.b", numpy.zeros(3, "float32")); {use}',
         """
-        oarlock.ShapeError: "fc_0.b" holds float32[3] in the scope, but is float32[2] in the program
+        oarlock.ShapeError: "fc_0.b" is float32[3] in the scope, but float32[2] in the program
           model.py:6 in model      logits = ol.layer.fc(image, 2)
               "fc_0.b"   float32[2]   parameter; created at model.py:6
-          Try: give "fc_0.b" a value whose shape is (2,) and whose dtype is float32    (oarlock explain ShapeError)
+          Try: set "fc_0.b" to a value of shape (2,) and dtype float32    (oarlock explain ShapeError)
         """,
     )
 
@@ -202,7 +202,7 @@ def test_a_name_in_a_scope_that_is_no_text(require):
     require(
         "scope[cost]",
         """
-        oarlock.ArgumentError: a variable's name is text, not Var <Var main/valid_mean_0 float32[]>
+        oarlock.ArgumentError: a variable's name must be a str, not Var <Var main/valid_mean_0 float32[]>
           model.py:14      scope[cost]
           Try: its name is "valid_mean_0"    (oarlock explain ArgumentError)
         """,
@@ -213,7 +213,7 @@ def test_a_copy_of_a_scope(require):
     require(
         "import copy; copy.deepcopy(scope)",
         """
-        oarlock.ScopeError: a scope is not copied: its variables belong to it alone
+        oarlock.ScopeError: a scope cannot be copied: its variables belong to it alone
           Try: for name in scope: other.set(name, scope[name]), where other = ol.Scope()    (oarlock explain ScopeError)
         """,
     )
@@ -233,9 +233,9 @@ def test_a_place_whose_device_is_none(require):
     require(
         'Place = type("Place", (ol.Place,), {"device": "nonsense:0", "__repr__": lambda self: "Place()"})\nol.Context(scope, Place())',
         """
-        oarlock.ArgumentError: Place has no device of PyTorch's, but 'nonsense:0'
+the device of         oarlock.ArgumentError: Place is not a PyTorch device: 'nonsense:0'
           model.py:15      ol.Context(scope, Place())
-          the device of a place is a torch.device, or its text: "cpu", "cuda:0"
+          a device is a torch.device or its name: "cpu", "cuda:0"
               Place()
         """,
     )
@@ -261,6 +261,6 @@ def test_a_fault_inside_a_loop_names_the_step(tmp_path):
       running   main/rnn_0.body, op 0 of 1, scope main/rnn_0/2
           logits = "scores.step_0" float32[2, 3], values 0 to 0
           label  = "labels.step_0" int64[2], values 0 to 3
-      Try: nothing was changed; feed values that fit and run the step again    (oarlock explain KernelError)
+      Try: no state was changed; fix the inputs and run the step again    (oarlock explain KernelError)
     """
     assert last_words(script, tmp_path) == textwrap.dedent(expected).lstrip("\n")

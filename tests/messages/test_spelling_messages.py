@@ -63,17 +63,17 @@ def test_what_means_one_thing_is_taken(spelling, x, program):
 REFUSED = {
     "sizes one by one": (
         lambda x: ol.layer.reshape(x, 2, 2),
-        "reshape: 3 arguments given, where it takes 1 input and shape",
-        "numbers in a row are one attribute: reshape(x, shape=(2, 2))",
+        "reshape: 3 arguments given, but it takes 1 input and shape",
+        "pass the numbers as one tuple: reshape(x, shape=(2, 2))",
     ),
     "axes one by one": (
         lambda x: ol.layer.transpose(x, 1, 0),
-        "transpose: 3 arguments given, where it takes 1 input and axes",
-        "numbers in a row are one attribute: transpose(x, axes=(1, 0))",
+        "transpose: 3 arguments given, but it takes 1 input and axes",
+        "pass the numbers as one tuple: transpose(x, axes=(1, 0))",
     ),
     "more than a function takes": (
         lambda x: ol.op.celu(x, 0.5, 1.0),
-        "celu: 3 arguments given, where it takes x and alpha",
+        "celu: 3 arguments given, but it takes x and alpha",
         None,
     ),
     "a fraction for whole numbers in a row": (
@@ -83,7 +83,7 @@ REFUSED = {
     ),
     "more than there are attributes": (
         lambda x: ol.layer.dropout(x, 0.5, x),
-        "dropout: 3 arguments given, where it takes 1 input and rate",
+        "dropout: 3 arguments given, but it takes 1 input and rate",
         None,
     ),
     "no scale for gemm": (
@@ -102,18 +102,18 @@ REFUSED = {
         'did you mean "relu"?',
     ),
     "a number for an activation": (lambda x: ol.layer.fc(x, 2, act=3), "no activation is called 3", None),
-    "what is no attribute behind the inputs": (lambda x: ol.op.add(x, x, x), "add: 3 inputs given, where it takes 2", None),
+    "what is no attribute behind the inputs": (lambda x: ol.op.add(x, x, x), "add: 3 inputs given, but it takes 2", None),
     "an attribute twice": (lambda x: ol.layer.dropout(x, 0.5, rate=0.1), "dropout: rate is given twice", None),
     "a number for what does not broadcast": (
         lambda x: ol.op.layer_norm(x, 1e-3),
         "layer_norm: scale must be a variable of the program, not float 0.001",
-        "an attribute behind inputs that are left out has its name: layer_norm(..., epsilon=0.001)",
+        "pass attributes by name if inputs are omitted: layer_norm(..., epsilon=0.001)",
     ),
     "numbers alone": (lambda x: ol.op.add(1, 2), "add: x must be a variable of the program, not int 1", None),
     "a number that the dtype does not hold": (
         lambda x: ol.op.add(ol.op.cast(x, dtype="int64"), 0.5),
-        'add: "cast_0" is int64, which does not hold 0.5',
-        'ol.op.cast(x, dtype="float32") makes it a float',
+        'add: "cast_0" is int64, which cannot represent 0.5',
+        'use ol.op.cast(x, dtype="float32") to convert it',
     ),
 }
 
@@ -142,8 +142,8 @@ def test_a_variable_of_another_program_is_not_written_to():
             with pytest.raises(ol.ProgramError) as raised:
                 write()
             assert (closed.to_bytes(), other.to_bytes()) == before
-        assert raised.value.message == 'tanh: "v" belongs to a program that is not open, while another is'
-        assert raised.value.hint == "end the `with` of the other program first, or open this one: with var.block.program"
+        assert raised.value.message == 'tanh: "v" belongs to a program that is not open, but another program is'
+        assert raised.value.hint == "close the other program first, or open this one: with var.block.program"
         with v.block.program:
             assert ol.op.tanh(v).block is closed.main, "as that says"
     assert [op.type for op in closed.main.ops] == ["tanh"]

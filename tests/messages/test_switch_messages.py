@@ -286,7 +286,7 @@ def test_a_condition_that_is_known_already(require):
         """
         oarlock.ArgumentError: cond: the condition must be a variable of a program, not bool True
           model.py:4      ol.cond(True, lambda: x, lambda: -x)
-          Try: probably x == y of plain Python values, which is a Python bool: compare a variable, as in label == 0, or choose by Python's `if`    (oarlock explain ArgumentError)
+          Try: this is probably x == y of plain Python values: compare a variable, as in label == 0, or use Python's `if`    (oarlock explain ArgumentError)
         """,  # noqa: E501
     )
 

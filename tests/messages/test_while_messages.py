@@ -11,10 +11,10 @@ def test_python_that_branches_on_a_variable(require):
             y = s if b else -s
         """,
         """
-        oarlock.ArgumentError: "b" has no value while the program is being written, so Python cannot branch on it
+        oarlock.ArgumentError: "b" has no value while the program is being built, so Python cannot branch on it
           model.py:5      y = s if b else -s
               "b"   bool[]   fed; declared at model.py:4
-          Try: ol.cond chooses by one bool, ol.ifelse for each row, ol.while_loop repeats    (oarlock explain ArgumentError)
+          Try: use ol.cond to branch on one bool, ol.ifelse to branch per row, ol.while_loop to repeat    (oarlock explain ArgumentError)
         """,
     )
 
@@ -306,7 +306,7 @@ def test_a_loop_that_is_never_closed(require):
         """
         oarlock.VerifyError: block 1 (while_0.body) belongs to no op
           model.py:7      loop.carry(s, s + s)
-          Try: if you wrote it, call what it belongs to: `y = ie(condition)`, `states = rnn()`    (oarlock explain VerifyError)
+          Try: if you built it, call its owner: `y = ie(condition)`, `states = rnn()`    (oarlock explain VerifyError)
         """,
     )
 
@@ -329,6 +329,6 @@ def test_more_trips_than_are_allowed(require):
           running   main, op 2 of 3, scope main/while_0/3
               condition = "less_0" bool[]
               initial   = "s" float32[], values 1 to 1
-          Try: nothing was changed; feed values that fit and run the step again    (oarlock explain KernelError)
+          Try: no state was changed; fix the inputs and run the step again    (oarlock explain KernelError)
         """,
     )

@@ -104,11 +104,11 @@ def test_a_joint_kernel_that_takes_what_no_part_reads_or_lacks_what_one_reads_is
     def forgets(x, scale):
         return (x,)
 
-    with pytest.raises(DeclarationError, match="lacks: nothing stands for scale, which scaled reads"):
+    with pytest.raises(DeclarationError, match="lacks: no input provides scale, which scaled reads"):
         _ = lacks.signature
-    with pytest.raises(DeclarationError, match="takes_more: its parts do not read more so"):
+    with pytest.raises(DeclarationError, match="takes_more: its parts do not read more, or not as declared"):
         _ = takes_more.signature
-    with pytest.raises(DeclarationError, match=r"forgets: its attributes are \[\], those of its parts \['times'\]"):
+    with pytest.raises(DeclarationError, match=r"forgets: its attributes are \[\], but those of its parts are \['times'\]"):
         _ = forgets.attributes
 
 

@@ -117,7 +117,7 @@ def of_axes(operator: Operator, arguments: Arguments) -> Iterator[Misfit]:
         empty = with_tensor(arguments, slot.name, tensor[:0])
         for value, where in ((0, " along axis 0"), (None, "")):
             if value is not None or operator.attributes["axis"].default is None:
-                message = f"{slot.name} has no element{where}, where there must be one"
+                message = f"{slot.name} has no elements{where}, but needs at least one"
                 yield f"no-element{where}", message, Arguments(empty.tensors, {**arguments.attributes, "axis": value})
 
 
@@ -128,7 +128,7 @@ def of_splits(operator: Operator, arguments: Arguments) -> Iterator[Misfit]:
         if not name.endswith("splits"):
             continue
         if slot.axes[0].name == "n+1":
-            yield f"no-{name}", f"{name} has the size 0, where n+1 is at least 1", with_tensor(arguments, name, splits[:0])
+            yield f"no-{name}", f"{name} has size 0, but n+1 must be at least 1", with_tensor(arguments, name, splits[:0])
         if operator.checks_values:
             wrong = {"late": (0, 1), "falling": (1, int(splits[-1]) + 1), "long": (-1, int(splits[-1]) + 1)}
             if operator.type == "sequence_elements":  # it is not given the elements that the splits are of

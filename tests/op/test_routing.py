@@ -102,4 +102,4 @@ def test_a_slice_that_is_not_clipped_is_refused_where_what_is_fed_has_not_its_pl
     assert [item.shape for item in slices] == [("n-1", 2), (2, 2), ("n-2", 2), (2, 2)]
     with pytest.raises(ol.ShapeError) as raised:
         run(program, {"x": X[:1]}, [slices[1]])
-    assert raised.value.message == "slice: axis 0 has the size 1, which -2 to its end exceeds"
+    assert raised.value.message == "slice: axis 0 has size 1, so -2 to its end is out of range"

@@ -228,9 +228,9 @@ def test_what_predicts_by_averages_is_saved_with_them_while_training_goes_on(tmp
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ours.SGD(0.1, weight_decay=-1), "weight_decay is a finite number not below 0, not -1"),
-        (lambda: ours.Adam(0.1, l1=float("nan")), "l1 is a finite number not below 0, not nan"),
-        (lambda: ours.Adam(0.1, beta1=1.0), "Adam: beta1 is a finite number not below 0 and below 1, not 1.0"),
+        (lambda: ours.SGD(0.1, weight_decay=-1), "weight_decay must be a finite number at least 0, not -1"),
+        (lambda: ours.Adam(0.1, l1=float("nan")), "l1 must be a finite number at least 0, not nan"),
+        (lambda: ours.Adam(0.1, beta1=1.0), "Adam: beta1 must be a finite number at least 0 and below 1, not 1.0"),
         (lambda: ours.SGD(0.1, accumulate=0), "accumulate is a whole number from 1, not 0"),
         (lambda: ours.SGD(0.1, clip=1.0), "clip must be a function of pairs, such as ol.optimizer.ClipByGlobalNorm(1.0), not float 1.0"),
         (lambda: ours.SGD(0.1, average=0.9), "average must be an average, such as ol.optimizer.ExponentialAverage(0.999), not float 0.9"),

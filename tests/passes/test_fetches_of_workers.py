@@ -87,9 +87,9 @@ def test_a_sum_that_is_not_exchanged_is_refused(by_name):
     ):
         with pytest.raises(ol.errors.UndefinedVarError) as raised:
             run()
-        assert raised.value.message == '"part" is a sum over the rows of all workers, and each has only its part of it'
+        assert raised.value.message == '"part" is a sum over the rows of all workers, and each worker has only a part of it'
         assert (
-            raised.value.hint == 'make "part" a target of the program before data_parallel, or fetch the part of this worker, "part.part"'
+            raised.value.hint == 'make "part" a target before data_parallel, or fetch the part of this worker, "part.part"'
         )
 
 

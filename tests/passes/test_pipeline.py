@@ -79,7 +79,7 @@ def test_a_pass_that_leaves_an_illegal_program_is_named_where_passes_are_checked
     with pytest.raises(ol.VerifyError) as caught:
         optimize(program, [y], standard, ("cse", "fuse_sums"), checked=True)
     assert str(caught.value).splitlines()[0] == (
-        f'{when}: main, op 0 (matrix_transpose): "tanh_0" is declared float32[2, 3], where float32[3, 2] follows from its inputs'
+        f'{when}: main, op 0 (matrix_transpose): "tanh_0" is declared as float32[2, 3], but float32[3, 2] is inferred from its inputs'
     )
 
 

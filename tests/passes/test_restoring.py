@@ -61,7 +61,7 @@ def test_a_result_does_not_take_the_name_of_another_variable():
     with ol.Program() as program:
         x = ol.layer.data("x", shape=[2])
         before = program.to_bytes()
-        with pytest.raises(ol.ProgramError, match='^mean: "x" is the name of another variable of main'):
+        with pytest.raises(ol.ProgramError, match='^mean: "x" is already the name of a variable of main'):
             ol.op.mean(x, name="x")
     assert program.to_bytes() == before
     assert x.shape == ("n", 2)

@@ -361,7 +361,7 @@ def test_programs_that_cannot_be_divided_are_refused():
 def test_another_number_of_workers_is_refused_where_a_run_begins():
     program = mlp()
     tensor_parallel(program, workers=2)
-    assert message(lambda: ol.init(program, ol.Scope())) == '"fc_1.w" is divided between 2 workers, and there is 1'
+    assert message(lambda: ol.init(program, ol.Scope())) == '"fc_1.w" is divided between 2 workers, but there is 1'
 
 
 def test_shares_that_no_layer_has_are_refused():

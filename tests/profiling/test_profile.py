@@ -127,7 +127,7 @@ def test_as_many_steps_are_recorded_as_asked_for_after_the_warm_up():
 def test_two_profiles_at_once_and_numbers_that_are_none_are_refused():
     with ol.profile() as profile, pytest.raises(ol.ArgumentError) as raised, ol.profile():
         pass
-    assert raised.value.message == "what runs is recorded already"
+    assert raised.value.message == "this process is already being profiled"
     assert str(profile) == "no steps were recorded"
     for options, message in (
         ({"steps": 0}, "steps is a whole number from 1, not 0"),

@@ -48,7 +48,7 @@ def test_a_kernel_without_the_default_is_refused():
     assert scaled.convert_attributes({"factor": 2}) == {}
     assert scaled.convert_attributes({"factor": 3}) == {"factor": 3.0}
     for each in (scaled_dx, scaled_by):
-        with pytest.raises(DeclarationError, match=f"^{each.type}: factor was added later, so that the kernel says its default too$"):
+        with pytest.raises(DeclarationError, match=f"^{each.type}: factor was added later, so the kernel must declare its default too$"):
             _ = each.attributes
 
 

@@ -48,7 +48,7 @@ def test_a_forward_only_catalogue_has_no_gradients():
     assert view.find("relu_dx") is None
     with pytest.raises(ol.UnknownOperatorError) as caught:
         view.get("relu_dx")
-    assert str(caught.value) == '"relu_dx" is a gradient operator; this process only infers'
+    assert str(caught.value) == '"relu_dx" is a gradient operator, which is unavailable in an inference-only process'
     with pytest.raises(ol.UnknownOperatorError, match='^no operator "rellu"; did you mean "relu"\\?$'):
         view.get("rellu")
 
@@ -79,7 +79,7 @@ def test_a_gradient_operator_and_an_operator_never_share_a_name():
         return dy
 
     gradient.__name__ = "f_dx"
-    with pytest.raises(ol.DeclarationError, match='^an operator called "f_dx" is registered already$'):
+    with pytest.raises(ol.DeclarationError, match='^an operator called "f_dx" is already registered$'):
         f.gradient("x")(gradient)
     assert catalogue.get("f_dx") is f_dx
 
@@ -90,4 +90,4 @@ def test_a_program_with_gradients_is_refused_where_only_inference_is():
         slope = ol.gradients([ol.op.relu(x)], [x])[0]
     with pytest.raises(ol.UnknownOperatorError) as caught:
         ol.Executor(catalogue=standard.forward_only()).run(program, feed={"x": [[1.0, 2.0]]}, fetch=[slope], scope=ol.Scope())
-    assert caught.value.message == 'main, op 2 (relu_dx): "relu_dx" is a gradient operator; this process only infers'
+    assert caught.value.message == 'main, op 2 (relu_dx): "relu_dx" is a gradient operator, which is unavailable in an inference-only process'

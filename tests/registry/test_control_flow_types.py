@@ -120,7 +120,7 @@ def test_what_is_returned_has_as_many_variables_as_follow():
         del slot(find(program.blocks[0], "while"), "stacked").vars[:]
         slot(find(program.blocks[0], "reduce_sum"), "x").vars[0] = "x"
 
-    refuse(change, f'{WHILE}: output slot "stacked" has 0 variables, where 1 follow from its inputs')
+    refuse(change, f'{WHILE}: output slot "stacked" has 0 variables, but 1 are inferred from its inputs')
 
 
 def test_a_stack_has_a_size_in_front_that_has_a_name():
@@ -128,7 +128,7 @@ def test_a_stack_has_a_size_in_front_that_has_a_name():
         stack = slot(find(program.blocks[0], "while"), "stacked").vars[0]
         var(program.blocks[0], stack).shape.sizes[0].CopyFrom(wire.SizeDesc(number=3))
 
-    refuse(change, f'{WHILE}: "while_0.stacked.0" is declared float32[3], where float32[?] follows from its inputs')
+    refuse(change, f'{WHILE}: "while_0.stacked.0" is declared as float32[3], but float32[?] is inferred from its inputs')
 
 
 def test_a_number_of_trips_is_none_that_is_negative():
@@ -179,7 +179,7 @@ def test_what_a_branch_returns_is_what_its_body_returns():
         block.ops[0].CopyFrom(wire.OpDesc(type="cast", inputs=[wire.SlotDesc(name="x", vars=["x"])], outputs=outputs))
         block.ops[0].attributes.add(name="dtype", dtype=wire.FLOAT64)
 
-    refuse(change, f'{BRANCH}: "cond_0.true.out.0" is declared float32[size_0], where float64[?] follows from its inputs')
+    refuse(change, f'{BRANCH}: "cond_0.true.out.0" is declared as float32[size_0], but float64[?] is inferred from its inputs')
 
 
 def test_a_branch_always_returns_what_it_may_not_have():
@@ -189,4 +189,4 @@ def test_a_branch_always_returns_what_it_may_not_have():
         op = find(program.blocks[0], "conditional_block")
         op.inputs.remove(slot(op, "when"))
 
-    refuse(change, f'{BRANCH}: "cond_0.true.out.0" is declared float32[size_0], where float32[] follows from its inputs')
+    refuse(change, f'{BRANCH}: "cond_0.true.out.0" is declared as float32[size_0], but float32[] is inferred from its inputs')

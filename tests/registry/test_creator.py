@@ -56,7 +56,7 @@ def test_shapes_that_do_not_fit(program):
         LINEAR,
         f'      x = "x"   float32[n, 3]   fed; declared at {declared("x", program)}',
         f'      w = "w"   float32[4, 5]   parameter; created at {declared("w", program)}',
-        hint='give "w" a shape that fits, or do not share it here',
+        hint='"w" does not fit this input: check the shape of the input, or use a different parameter name',
     ):
         ol.op.linear(x, w)
 
@@ -69,7 +69,7 @@ def test_a_dtype_that_does_not_fit(program):
         "relu: x must be a float, not int64",
         "  relu(x: float[*b]) -> y: float[*b]",
         f'      x = "ids"   int64[n]   fed; declared at {declared("ids", program)}',
-        hint='ol.op.cast(x, dtype="float32") makes it one',
+        hint='use ol.op.cast(x, dtype="float32")',
     ):
         ol.op.relu(ids)
 
@@ -108,7 +108,7 @@ def test_an_input_that_is_missing(program):
 @pytest.mark.usefixtures("unchanged")
 def test_more_inputs_than_it_takes(program):
     x = program.main.var("x")
-    with refused(ol.ArgumentError, "relu: 2 inputs given, where it takes 1", "  relu(x: float[*b]) -> y: float[*b]"):
+    with refused(ol.ArgumentError, "relu: 2 inputs given, but it takes 1", "  relu(x: float[*b]) -> y: float[*b]"):
         ol.op.relu(x, x)
 
 
@@ -216,7 +216,7 @@ def test_python_operators_append_ops(program):
 
 def test_a_variable_is_never_true_or_false(program):
     x = program.main.var("x")
-    with pytest.raises(TypeError, match='^"greater_0" has no value while the program is being written, so Python cannot branch on it'):
+    with pytest.raises(TypeError, match='^"greater_0" has no value while the program is being built, so Python cannot branch on it'):
         _ = 1 if x > 0 else 2
 
 

@@ -90,13 +90,13 @@ def test_creators_are_generated_and_take_attributes_by_name_or_behind_the_inputs
         x = ol.layer.data("x", shape=[3])
         assert ol.op.signed_power(x).op.attributes == {"power": 2.0}
         assert ol.op.signed_power(x, 3.0).op.attributes == ol.op.signed_power(x, power=3.0).op.attributes == {"power": 3.0}
-        with pytest.raises(ol.ArgumentError, match="3 arguments given, where it takes 1 input and power"):
+        with pytest.raises(ol.ArgumentError, match="3 arguments given, but it takes 1 input and power"):
             ol.op.signed_power(x, 3.0, 4.0)
     assert "signed_power" in dir(ol.op)
 
 
 def test_a_name_is_registered_once():
-    with pytest.raises(ol.DeclarationError, match='an operator called "relu" is registered already'):
+    with pytest.raises(ol.DeclarationError, match='an operator called "relu" is already registered'):
 
         @operator("x: float[*b] -> y: float[*b]", cases=[Case(x=[1.0], y=[1.0]), GradCheck(x=(2,))])
         def relu(x):

@@ -109,7 +109,7 @@ def test_where_an_operator_cannot_be_linear_in_an_input(signature, slot):
 
     with pytest.raises(ol.DeclarationError) as caught:
         declare(signature, kernel, linear_in=(slot,))
-    assert str(caught.value) == f"kernel: linear_in says how one output follows from an input that is always there, not from {slot}"
+    assert str(caught.value) == f"kernel: linear_in needs a single output and a required single input, unlike {slot}"
 
 
 def test_a_declared_gradient_stays_where_another_would_follow_later(bilinear):

@@ -57,15 +57,15 @@ def test_a_slot_name_stands_once():
     def same(x):
         return x
 
-    refuse("x: float -> x: float", same, "same: a slot name stands twice in ['x', 'x']")
+    refuse("x: float -> x: float", same, "same: duplicate slot name in ['x', 'x']")
 
 
 def test_no_slot_is_taken_for_a_gradient():
     def loss(y, dy):
         return y
 
-    refuse("y: float, dy: float -> z: float", loss, "loss: slot dy would be taken for a gradient")
-    refuse("y: float, z: float -> x: float, dx: float", lambda y, z: y, "<lambda>: slot dx would be taken for a gradient")
+    refuse("y: float, dy: float -> z: float", loss, "loss: slot dy would be mistaken for a gradient")
+    refuse("y: float, z: float -> x: float, dx: float", lambda y, z: y, "<lambda>: slot dx would be mistaken for a gradient")
 
 
 def test_an_operator_that_is_a_gradient_may_call_its_result_so():
@@ -85,7 +85,7 @@ def test_an_operator_is_registered_once():
     operator("x: float[*b] -> y: float[*b]", catalogue=catalogue)(twice)
     with pytest.raises(ol.DeclarationError) as caught:
         operator("x: float[*b] -> y: float[*b]", catalogue=catalogue)(twice)
-    assert str(caught.value) == 'an operator called "twice" is registered already'
+    assert str(caught.value) == 'an operator called "twice" is already registered'
 
 
 def test_a_name_that_python_keeps_for_itself_has_an_underscore_behind():
@@ -119,7 +119,7 @@ def test_a_gradient_is_called_after_its_operator_and_its_input(twice):
         def twice_backward(dy):
             return dy
 
-    assert str(caught.value) == "the gradient of twice with respect to x is called twice_dx, not twice_backward"
+    assert str(caught.value) == "the gradient of twice with respect to x must be called twice_dx, not twice_backward"
 
 
 @pytest.mark.parametrize("declare_gradient", ["gradient", "gradient_program"])
@@ -222,7 +222,7 @@ def test_what_bits_depend_on_is_said_in_one_of_two_words(twice):
         return dy
 
     assert (twice.sensitive_to, twice_dx.sensitive_to) == (None, "layout")
-    with pytest.raises(ol.DeclarationError, match='^same: sensitive_to is "layout", "place" or left out, not "gaps"$'):
+    with pytest.raises(ol.DeclarationError, match='^same: sensitive_to must be "layout", "place" or None, not "gaps"$'):
         declare("x: float[*b] -> y: float[*b]", same, sensitive_to="gaps")
 
 
@@ -233,7 +233,7 @@ def test_a_gradient_reads_what_its_operator_has(twice):
 
     with pytest.raises(ol.DeclarationError) as caught:
         _ = twice_dx.signature
-    assert str(caught.value) == "twice_dx: z is no input or output of twice, none of dy, and no <input>_shape"
+    assert str(caught.value) == "twice_dx: z is not an input or output of twice, dy or <input>_shape"
 
 
 def test_a_gradient_whose_shape_nothing_tells_takes_the_inputs_shape(twice):
@@ -243,7 +243,7 @@ def test_a_gradient_whose_shape_nothing_tells_takes_the_inputs_shape(twice):
 
     with pytest.raises(ol.DeclarationError) as caught:
         _ = twice_dbias.signature
-    assert str(caught.value) == "twice_dbias: nothing tells the shape of dbias; take bias_shape"
+    assert str(caught.value) == "twice_dbias: the shape of dbias cannot be inferred; add a parameter bias_shape"
 
 
 # What follows from a declaration

@@ -28,7 +28,7 @@ def test_rows_that_are_chosen_are_not_as_many_as_are_fed():
           y: float32[n, 2] = layer_norm_grad(x=x, mean=m, rstd=m, dy=x)
         }""")
     assert message == (
-        'main, op 0 (nonzero): "r" is declared int64[n], yet something before it is of the size n too; '
+        'main, op 0 (nonzero): "r" is declared as int64[n], but an earlier variable of the size n too; '
         "a size that only values tell has a name of its own"
     )
 
@@ -40,7 +40,7 @@ def test_two_ops_do_not_make_one_size():
           s: int64[k] = nonzero(condition=d, value=true)
         }""")
     assert message == (
-        'main, op 1 (nonzero): "s" is declared int64[k], yet what nonzero makes is of the size k too; '
+        'main, op 1 (nonzero): "s" is declared as int64[k], but the result of nonzero of the size k too; '
         "a size that only values tell has a name of its own"
     )
 
@@ -58,7 +58,7 @@ def test_blocks_side_by_side_do_not_make_one_size():
             }
         }""")
     assert message == (
-        'main/second, op 0 (nonzero): "s" is declared int64[k], yet what nonzero makes is of the size k too; '
+        'main/second, op 0 (nonzero): "s" is declared as int64[k], but the result of nonzero of the size k too; '
         "a size that only values tell has a name of its own"
     )
 
@@ -74,7 +74,7 @@ def test_nor_where_the_first_keeps_it_inside():
           s: int64[k] = nonzero(condition=c, value=false)
         }""")
     assert message == (
-        'main, op 1 (nonzero): "s" is declared int64[k], yet what nonzero makes is of the size k too; '
+        'main, op 1 (nonzero): "s" is declared as int64[k], but the result of nonzero of the size k too; '
         "a size that only values tell has a name of its own"
     )
 
@@ -93,7 +93,7 @@ def test_two_sizes_of_one_op_are_two():
         block main(shape: int64[2]) {
           y: float32[k, k] = full(shape=$shape, value=0.0, dtype=float32)
         }""")
-    assert message == 'main, op 0 (full): "y" is declared float32[k, k], where float32[?, ?] follows from its inputs'
+    assert message == 'main, op 0 (full): "y" is declared as float32[k, k], but float32[?, ?] is inferred from its inputs'
 
 
 def test_a_sum_over_the_steps_has_a_size_that_no_step_makes():
@@ -133,7 +133,7 @@ def _summed(text: str, stack: str, rows: str, step: str) -> str:
 def test_two_ragged_loops_do_not_count_different_rows_by_one_name():
     message = refusal(TWO_LOOPS.replace("ROWS", "k"))
     assert message == (
-        "main, op 1 (recurrent): its block counts its rows by k, yet something before it is of the size k too; "
+        "main, op 1 (recurrent): its block uses k as its number of rows, but an earlier variable of the size k too; "
         "a size that only values tell has a name of its own"
     )
     parse_program("program seed=0" + TWO_LOOPS.replace("ROWS", "l"))
@@ -143,7 +143,7 @@ def test_what_two_loops_call_by_one_name_stays_inside_them():
     """One that returns it, though after the other, would have them taken for one."""
     apart = _summed(TWO_LOOPS, "x: float32[p", "k", "a_now")
     assert refusal(apart.replace("ROWS", "k")) == (
-        'main: "y" is declared float32[q, 2, k], yet main/first and main/second count different rows by k'
+        'main: "y" is declared as float32[q, 2, k], but main/first and main/second count different rows by k'
     )
     parse_program("program seed=0" + apart.replace("ROWS", "l"))
     inside = _summed(apart, "y: float32[q", "ROWS", "b_now")
@@ -159,7 +159,7 @@ def test_a_size_that_is_known_inside_a_block_is_not_made_there():
             }
         }""")
     assert message == (
-        'main/step, op 0 (nonzero): "s" is declared int64[n], yet something before it is of the size n too; '
+        'main/step, op 0 (nonzero): "s" is declared as int64[n], but an earlier variable of the size n too; '
         "a size that only values tell has a name of its own"
     )
 

@@ -18,7 +18,7 @@ def test_a_count_in_its_range_is_itself(value):
         (True, "batch_size is a whole number from 1, not True"),
         (2.0, "batch_size is a whole number from 1, not 2.0"),
         ("8", "batch_size is a whole number from 1, not '8'"),
-        (1025, "batch_size is a whole number from 1 to 1024, not 1025"),
+        (1025, "batch_size must be an integer from 1 to 1024, not 1025"),
     ],
 )
 def test_what_is_no_count_is_named_with_the_range_and_the_users_line(value, said):

@@ -61,18 +61,18 @@ def test_rows_are_computed_alone_where_every_output_and_some_input_lead_with_the
 
 
 MISTAKES = [
-    ("x: float", "a signature reads 'inputs -> outputs'; there is no '->' in 'x: float'"),
+    ("x: float", "a signature has the form 'inputs -> outputs'; there is no '->' in 'x: float'"),
     ("x float -> y: float", "'x float' is not a slot such as 'x: float[*b k]', in 'x float -> y: float'"),
     ("x: -> y: float", "'x:' is not a slot such as 'x: float[*b k]', in 'x: -> y: float'"),
     ("x: float[n -> y: float", "'x: float[n' is not a slot such as 'x: float[*b k]', in 'x: float[n -> y: float'"),
     ("1x: float -> y: float", "'1x: float' is not a slot such as 'x: float[*b k]', in '1x: float -> y: float'"),
     ("x: floaty -> y: float", "'floaty' is not a dtype of a signature, in 'x: floaty -> y: float'"),
-    ("x: {dtype} -> y: float", "x is an input, whose dtype no attribute tells, in 'x: {dtype} -> y: float'"),
+    ("x: {dtype} -> y: float", "x is an input, so its dtype cannot be an attribute, in 'x: {dtype} -> y: float'"),
     ("x: float[n-1] -> y: float", "'n-1' is not an axis, in 'x: float[n-1] -> y: float'"),
     ("x: float[* b] -> y: float", "'*' is not an axis, in 'x: float[* b] -> y: float'"),
     ("x: float[{a b}] -> y: float", "'{a' is not an axis, in 'x: float[{a b}] -> y: float'"),
-    ("x: float[*a *b] -> y: float", "'x: float[*a *b]' has two axes that stand for any number, in 'x: float[*a *b] -> y: float'"),
-    ("x: any[...a k *#b] ->", "'x: any[...a k *#b]' has two axes that stand for any number, in 'x: any[...a k *#b] ->'"),
+    ("x: float[*a *b] -> y: float", "'x: float[*a *b]' has two axis groups, in 'x: float[*a *b] -> y: float'"),
+    ("x: any[...a k *#b] ->", "'x: any[...a k *#b]' has two axis groups, in 'x: any[...a k *#b] ->'"),
 ]  # fmt: skip
 
 
@@ -124,7 +124,7 @@ def test_an_attribute_is_a_size():
     assert infer("ids: int64[*b] -> y: float32[*b {depth}]", {"depth": 7}, ids=i64("n")) == {"y": "float32[n, 7]"}
     with pytest.raises(ol.ShapeError) as raised:
         infer("ids: int64[*b] -> y: float32[*b {depth}]", {"depth": -1}, ids=i64("n"))
-    assert raised.value.message == "depth is -1, where a size is at least 0"
+    assert raised.value.message == "depth is -1, but a size must be at least 0"
 
 
 def test_an_attribute_is_a_dtype():
@@ -155,7 +155,7 @@ def test_a_size_may_be_one_more_than_another():
     text = "splits: int64[n+1] -> y: int64[n]"
     assert infer(text, splits=i64(4)) == {"y": "int64[3]"}
     assert infer(text, splits=i64("k")) == {"y": "int64[k-1]"}
-    with pytest.raises(ol.ShapeError, match="splits has the size 0, where n\\+1 is at least 1"):
+    with pytest.raises(ol.ShapeError, match="splits has size 0, but n\\+1 must be at least 1"):
         infer(text, splits=i64(0))
 
 
@@ -194,8 +194,8 @@ REFUSED = [
     (LINEAR, {"x": f32(2, 3), "w": f32(4, 5)}, ol.ShapeError, "dimension k is 3 in x but 4 in w"),
     (LINEAR, {"x": f32("n", "a"), "w": f32("b", 5)}, ol.ShapeError, "dimension k is a in x but b in w"),
     (LINEAR, {"x": f32(2, 3), "w": f32(3)}, ol.ShapeError, "w has 1 dimension, where [k n] needs 2"),
-    (LINEAR, {"x": f32(), "w": f32(3, 4)}, ol.ShapeError, "x has 0 dimensions, where [*b k] needs at least 1"),
-    (LINEAR, {"x": f32(3), "w": f32(3, 4), "bias": f32(1, 4)}, ol.ShapeError, "bias has 2 dimensions, where [n] needs 1"),
+    (LINEAR, {"x": f32(), "w": f32(3, 4)}, ol.ShapeError, "x has 0 dimensions, but [*b k] needs at least 1"),
+    (LINEAR, {"x": f32(3), "w": f32(3, 4), "bias": f32(1, 4)}, ol.ShapeError, "bias has 2 dimensions, but [n] needs 1"),
     ("x: float[8 n] -> y: float", {"x": f32(7, 2)}, ol.ShapeError, "a dimension is 8 in the signature but 7 in x"),
     ("x: any[*b], y: any[*b] -> z: any", {"x": f32(2), "y": f32(2, 1)}, ol.ShapeError, "*b is [2] in x but [2, 1] in y"),
     ("x: any[*b], y: any[*b] -> z: any", {"x": f32("n"), "y": f32("m")}, ol.ShapeError, "*b is n in x but m in y"),
@@ -210,9 +210,9 @@ REFUSED = [
     ("x: float -> y: float", {"x": i64()}, ol.DTypeError, "x must be a float, not int64"),
     ("x: number -> y: number", {"x": TensorType(BOOL, ())}, ol.DTypeError, "x must be a number, not bool"),
     ("x: int64 -> y: float", {"x": f32()}, ol.DTypeError, "x must be int64, not float32"),
-    ("x: float, y: float -> z: float", {"x": f32(), "y": f64()}, ol.DTypeError, "y is float64, yet x is float32; they must have one dtype"),
-    ("x: T, y: T -> z: T", {"x": f32(), "y": i64()}, ol.DTypeError, "y is int64, yet x is float32; they must have one dtype"),
-    ("*xs: float -> z: float", {"xs": [f32(), f64()]}, ol.DTypeError, "xs is float64, yet xs is float32; they must have one dtype"),
+    ("x: float, y: float -> z: float", {"x": f32(), "y": f64()}, ol.DTypeError, "y is float64, but x is float32; they must have the same dtype"),
+    ("x: T, y: T -> z: T", {"x": f32(), "y": i64()}, ol.DTypeError, "y is int64, but x is float32; they must have the same dtype"),
+    ("*xs: float -> z: float", {"xs": [f32(), f64()]}, ol.DTypeError, "xs is float64, but xs is float32; they must have the same dtype"),
     ("x?: float -> y: float", {}, ol.DTypeError, "nothing tells the dtype of y"),
     ("-> y: any", {}, ol.DTypeError, "nothing tells the dtype of y"),
 ]

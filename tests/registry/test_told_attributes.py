@@ -66,9 +66,9 @@ def test_a_symbol_that_no_input_tells_is_refused():
     with ol.Program() as program:
         x = ol.layer.data("x", shape=["2*m*n"], dtype="float64", batch=None)
         for call, message in {
-            lambda: ol.op.reshape(x, shape=("n", "m", 2)): "reshape: no input tells n and m of [n, m, 2]",
-            lambda: ol.op.reshape(x, shape=("n", -1)): "reshape: no input tells n of [n, -1]",
-            lambda: ol.op.broadcast_to(x, [x], shape=("n", "2*m*n")): "broadcast_to: no input tells n of [n, 2*m*n]; "
+            lambda: ol.op.reshape(x, shape=("n", "m", 2)): "reshape: no input determines n and m of [n, m, 2]",
+            lambda: ol.op.reshape(x, shape=("n", -1)): "reshape: no input determines n of [n, -1]",
+            lambda: ol.op.broadcast_to(x, [x], shape=("n", "2*m*n")): "broadcast_to: no input determines n of [n, 2*m*n]; "
             "like=[...] takes variables that have such a size",
         }.items():
             with pytest.raises(ol.ShapeError) as refused:

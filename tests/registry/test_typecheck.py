@@ -98,7 +98,7 @@ def test_a_variadic_output_has_as_many_variables_as_follow():
         program.blocks[0].vars.add(name="more", dtype=wire.FLOAT32)
         program.blocks[0].ops[0].outputs[0].vars.append("more")
 
-    refuse(change, 'main, op 0 (recurrent): output slot "stacked" has 2 variables, where 1 follow from its inputs')
+    refuse(change, 'main, op 0 (recurrent): output slot "stacked" has 2 variables, but 1 are inferred from its inputs')
 
 
 def test_an_attribute_is_known():
@@ -111,7 +111,7 @@ def test_an_attribute_is_known():
 def test_an_attribute_is_there():
     refuse(
         lambda program: program.blocks[0].ops[1].ClearField("attributes"),
-        "main, op 1 (reduce_sum): an attribute is missing, or not in the form that the operator gives it",
+        "main, op 1 (reduce_sum): an attribute is missing or not in its normalized form",
     )
 
 
@@ -147,34 +147,34 @@ def test_an_attribute_is_in_the_form_that_the_operator_gives_it():
         program.blocks[0].ClearField("ops")
         program.blocks[0].ops.extend(ops)
 
-    refuse(change, "main, op 0 (full): an attribute is missing, or not in the form that the operator gives it")
+    refuse(change, "main, op 0 (full): an attribute is missing or not in its normalized form")
 
 
 def test_a_shape_is_the_one_that_follows():
     def change(program):
         var(program.blocks[0], "w_next").shape.sizes[0].number = 3
 
-    refuse(change, 'main, op 2 (subtract): "w_next" is declared float32[3], where float32[2] follows from its inputs')
+    refuse(change, 'main, op 2 (subtract): "w_next" is declared as float32[3], but float32[2] is inferred from its inputs')
 
 
 def test_a_rank_is_the_one_that_follows():
     def change(program):
         var(program.blocks[0], "cost").shape.sizes.add(number=1)
 
-    refuse(change, 'main, op 1 (reduce_sum): "cost" is declared float32[1], where float32[] follows from its inputs')
+    refuse(change, 'main, op 1 (reduce_sum): "cost" is declared as float32[1], but float32[] is inferred from its inputs')
 
 
 def test_a_symbol_is_the_one_that_follows():
     def change(program):
         var(program.blocks[0], "rnn_0.stacked.0").shape.sizes[0].symbol = "n"
 
-    refuse(change, 'main, op 0 (recurrent): "rnn_0.stacked.0" is declared float32[n, 2], where float32[t, 2] follows from its inputs')
+    refuse(change, 'main, op 0 (recurrent): "rnn_0.stacked.0" is declared as float32[n, 2], but float32[t, 2] is inferred from its inputs')
 
 
 def test_a_shape_that_is_known_is_declared():
     refuse(
         lambda program: var(program.blocks[0], "cost").ClearField("shape"),
-        'main, op 1 (reduce_sum): "cost" is declared float32[*], where float32[] follows from its inputs',
+        'main, op 1 (reduce_sum): "cost" is declared as float32[*], but float32[] is inferred from its inputs',
     )
 
 
@@ -182,7 +182,7 @@ def test_a_dtype_is_the_one_that_follows():
     def change(program):
         var(program.blocks[0], "w_next").dtype = wire.FLOAT64
 
-    refuse(change, 'main, op 2 (subtract): "w_next" is declared float64[2], where float32[2] follows from its inputs')
+    refuse(change, 'main, op 2 (subtract): "w_next" is declared as float64[2], but float32[2] is inferred from its inputs')
 
 
 def test_arguments_fit_their_operator():
@@ -196,7 +196,7 @@ def test_a_commit_fits_its_variable():
     def change(program):
         program.blocks[0].ops[3].inputs[0].vars[0] = "cost"
 
-    refuse(change, 'main, op 3 (assign): "w" is declared float32[2], where float32[] follows from its inputs')
+    refuse(change, 'main, op 3 (assign): "w" is declared as float32[2], but float32[] is inferred from its inputs')
 
 
 def test_slots_stand_in_the_order_of_the_signature():
@@ -228,7 +228,7 @@ def test_what_a_rule_of_types_did_not_expect_is_refused_as_well():
     x.shape = ()
     with pytest.raises(ol.VerifyError) as caught:
         typecheck(program, catalogue)
-    assert caught.value.message == "main, op 0 (first): its types do not follow from its inputs: KeyError: 'no dimension'"
+    assert caught.value.message == "main, op 0 (first): its types cannot be inferred from its inputs: KeyError: 'no dimension'"
 
 
 def test_the_name_of_a_dtype_is_no_dtype():
@@ -316,7 +316,7 @@ def test_a_size_that_only_values_tell_has_any_name_of_its_own_and_is_no_number()
     y.shape = (3,)
     with pytest.raises(ol.VerifyError) as caught:
         typecheck(program, catalogue)
-    assert caught.value.message == 'main, op 0 (positives): "positives_0" is declared float32[3], where float32[?] follows from its inputs'
+    assert caught.value.message == 'main, op 0 (positives): "positives_0" is declared as float32[3], but float32[?] is inferred from its inputs'
 
 
 def test_no_symbol_stands_for_any_other():
@@ -325,4 +325,4 @@ def test_no_symbol_stands_for_any_other():
     y.shape = ("n",)
     with pytest.raises(ol.VerifyError) as caught:
         typecheck(program, standard)
-    assert caught.value.message == 'main, op 0 (relu): "relu_0" is declared float32[n], where float32[symbol] follows from its inputs'
+    assert caught.value.message == 'main, op 0 (relu): "relu_0" is declared as float32[n], but float32[symbol] is inferred from its inputs'

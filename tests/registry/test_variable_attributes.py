@@ -59,9 +59,9 @@ def test_a_variable_of_another_type_is_refused():
     with ol.Program():
         rate = ol.layer.data("rate", shape=[3])
         x = ol.layer.data("x", shape=[4])
-        with pytest.raises(ol.ArgumentError, match=r'attribute rate must be one float, yet "rate" is float32\[n, 3\]'):
+        with pytest.raises(ol.ArgumentError, match=r'attribute rate must be one float, but "rate" is float32\[n, 3\]'):
             ol.layer.dropout(x, rate=rate)
-        with pytest.raises(ol.ArgumentError, match=r'attribute shape must be int64\[r\], where r is a number, yet "x" is float32\[n, 4\]'):
+        with pytest.raises(ol.ArgumentError, match=r'attribute shape must be int64\[r\] of known length, but "x" is float32\[n, 4\]'):
             ol.op.full(shape=x, value=0.0)
 
 
@@ -70,6 +70,6 @@ def test_an_attribute_that_must_be_known_when_the_program_is_written_refuses_var
     with ol.Program():
         axis = ol.layer.data("axis", shape=[], batch=None, dtype="int64")
         with pytest.raises(
-            ol.ArgumentError, match=r"attribute axis must be int \| tuple\[int, ...\] when the program is written, not a variable"
+            ol.ArgumentError, match=r"attribute axis must be int \| tuple\[int, ...\] when the program is built, not a variable"
         ):
             ol.layer.mean(ol.layer.data("x", shape=[4]), axis=axis)

@@ -175,7 +175,7 @@ def test_a_run_of_train_may_have_a_backend_and_go_on_without(by_kernels):
         result = ol.train(result, data, progress=False, tune=False, backend=backends[1])
         losses.append([*(result.parameters[name].numpy() for name in sorted(result.parameters))])
     assert close(losses[1], losses[0])
-    with pytest.raises(ol.ArgumentError, match='^backend is "inductor", "cuda_graphs", "numpy" or None, not 3'):
+    with pytest.raises(ol.ArgumentError, match='^backend must be "inductor", "cuda_graphs", "numpy" or None, not 3'):
         ol.train(cost, data, tune=False, backend=3)
 
 
@@ -233,10 +233,10 @@ def test_where_the_compiler_itself_fails_the_error_says_so(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"backend": "xla"}, 'backend is "inductor", "cuda_graphs", "numpy" or None, not \'xla\''),
-        ({"backend": "inductor", "interpret": True}, "with interpret the interpreter runs, which no backend compiles"),
-        ({"backend": "inductor", "check": True}, "with check the interpreter runs, which no backend compiles"),
-        ({"backend": "inductor", "limits": ol.RunLimits()}, "with limits the interpreter runs, which no backend compiles"),
+        ({"backend": "xla"}, 'backend must be "inductor", "cuda_graphs", "numpy" or None, not \'xla\''),
+        ({"backend": "inductor", "interpret": True}, "backends need a plan, but interpret uses the interpreter"),
+        ({"backend": "inductor", "check": True}, "backends need a plan, but check uses the interpreter"),
+        ({"backend": "inductor", "limits": ol.RunLimits()}, "backends need a plan, but limits uses the interpreter"),
     ],
 )
 def test_a_backend_that_could_not_be_used_is_refused(options, message):
@@ -249,8 +249,8 @@ def test_what_is_compiled_runs_at_the_processor(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     with pytest.raises(ol.ArgumentError) as caught:
         ol.Executor(ol.GPUPlace(0), backend="inductor")
-    assert caught.value.message == 'backend="inductor" compiles what runs at ol.CPUPlace(), not at GPUPlace(index=0)'
-    assert caught.value.hint == 'backend="cuda_graphs", or leave out backend'
+    assert caught.value.message == 'backend="inductor" needs ol.CPUPlace(), not GPUPlace(index=0)'
+    assert caught.value.hint == 'use backend="cuda_graphs", or omit backend'
 
 
 # What is written

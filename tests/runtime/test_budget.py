@@ -36,13 +36,13 @@ def test_limits_change_nothing_for_a_run_within_them():
 @pytest.mark.parametrize(
     ("limits", "message", "hint"),
     [
-        (ol.RunLimits(trips=3), "main, op 0 (recurrent): more than 3 trips of one loop", "trips"),
+        (ol.RunLimits(trips=3), "main, op 0 (recurrent): more than 3 iterations of one loop", "trips"),
         (ol.RunLimits(ops=10), "main, op 2 (subtract): more than 10 ops in one run", "ops"),
         (ol.RunLimits(ops=3), "main/rnn_0.body, op 0 (multiply): more than 3 ops in one run", "ops"),
         (ol.RunLimits(seconds=-1.0), "main, op 0 (recurrent): more than -1 seconds in one run", "seconds"),
-        (ol.RunLimits(live_bytes=39), "what is fed: 40 live bytes, where 39 are allowed", "live_bytes"),
-        (ol.RunLimits(live_bytes=79), "main, op 0 (recurrent): 80 live bytes, where 79 are allowed", "live_bytes"),
-        (ol.RunLimits(live_bytes=90), "main/rnn_0.body, op 0 (multiply): 96 live bytes, where 90 are allowed", "live_bytes"),
+        (ol.RunLimits(live_bytes=39), "what is fed: 40 live bytes, but the limit is 39", "live_bytes"),
+        (ol.RunLimits(live_bytes=79), "main, op 0 (recurrent): 80 live bytes, but the limit is 79", "live_bytes"),
+        (ol.RunLimits(live_bytes=90), "main/rnn_0.body, op 0 (multiply): 96 live bytes, but the limit is 90", "live_bytes"),
     ],
     ids=lambda value: str(value)[:30],
 )
@@ -61,7 +61,7 @@ def test_what_an_op_would_make_is_refused_before_it_is_made():
     feed = {"x": numpy.ones((2**20, 1), "float32"), "y": numpy.ones(2**20, "float32")}
     with pytest.raises(ol.LimitError) as caught:
         ol.Executor(limits=ol.RunLimits()).run(program, feed, ["y"], scope=ol.Scope())
-    assert caught.value.message == "main, op 0 (add): 4,398,054,899,712 live bytes, where 4,294,967,296 are allowed"
+    assert caught.value.message == "main, op 0 (add): 4,398,054,899,712 live bytes, but the limit is 4,294,967,296"
 
 
 def test_each_run_has_a_budget_of_its_own():
@@ -94,7 +94,7 @@ def test_padding_to_one_long_sequence_is_refused_before_it_is_made():
     cut = numpy.full(BIG + 1, BIG)
     cut[0] = 0
     message = refused_before(program, {"x": numpy.ones(BIG, "float32"), "splits": cut})
-    assert message == f"main, op 0 (sequence_pad): {4 * BIG * BIG + 12 * BIG + 8:,} live bytes, where 67,108,864 are allowed"
+    assert message == f"main, op 0 (sequence_pad): {4 * BIG * BIG + 12 * BIG + 8:,} live bytes, but the limit is 67,108,864"
 
 
 def test_elements_of_a_sequence_that_is_said_to_be_long_are_refused_before_they_are_numbered():
@@ -104,7 +104,7 @@ def test_elements_of_a_sequence_that_is_said_to_be_long_are_refused_before_they_
         program.targets["y"] = ol.op.sequence_elements(splits, rows, like)[0]
     feed = {"splits": numpy.array([0, 10**10]), "rows": numpy.zeros(3, "int64"), "like": numpy.zeros(1, "float32")}
     message = refused_before(program, feed)
-    assert message == f"main, op 0 (sequence_elements): {24 * 10**10 + 32 + 44:,} live bytes, where 67,108,864 are allowed"
+    assert message == f"main, op 0 (sequence_elements): {24 * 10**10 + 32 + 44:,} live bytes, but the limit is 67,108,864"
 
 
 @pytest.mark.parametrize("splits", [[0, 10**10], [0, 2**62, 2**62], [0, 2**63 - 1, -(2**63), -1, 2]], ids=str)
@@ -129,7 +129,7 @@ def test_what_each_step_of_a_ragged_loop_returns_anew_is_refused_before_it_is_st
         program.targets["y"] = ragged_loop("loop", x, cut, lambda step: wide)
     feed = {"x": numpy.ones(100, "float32"), "splits": numpy.array([0, 40, 100]), "wide": numpy.ones(2**20, "float32")}
     assert refused_before(program, feed) == (
-        f"main, op 0 (recurrent): {60 * 2**22 + 2**22 + 400 + 24:,} live bytes, where 67,108,864 are allowed"
+        f"main, op 0 (recurrent): {60 * 2**22 + 2**22 + 400 + 24:,} live bytes, but the limit is 67,108,864"
     )
 
 
@@ -139,7 +139,7 @@ def test_what_each_trip_of_a_while_returns_anew_is_refused_before_it_is_stacked(
         wide = ol.layer.data("wide", [2**20], batch=None)
         program.targets["y"] = counted_while("loop", trips, wide, lambda value: wide)[1]
     message = refused_before(program, {"trips": numpy.int64(1000), "wide": numpy.ones(2**20, "float32")})
-    assert message == "main, op 2 (while): 67,109,136 live bytes, where 67,108,864 are allowed"  # in trip 15, and `wide` itself
+    assert message == "main, op 2 (while): 67,109,136 live bytes, but the limit is 67,108,864"  # in trip 15, and `wide` itself
 
 
 @pytest.mark.parametrize("holds", [True, False])
@@ -150,10 +150,10 @@ def test_the_numbers_of_rows_are_counted_before_they_are_made(holds):
     count = 2 if holds else 1
     with pytest.raises(ol.LimitError) as caught:
         ol.Executor(limits=ol.RunLimits(live_bytes=2)).run(program, feed, ["y"], scope=ol.Scope())
-    assert caught.value.message == "what is fed: 3 live bytes, where 2 are allowed"
+    assert caught.value.message == "what is fed: 3 live bytes, but the limit is 2"
     with pytest.raises(ol.LimitError) as caught:
         ol.Executor(limits=ol.RunLimits(live_bytes=3)).run(program, feed, ["y"], scope=ol.Scope())
-    assert caught.value.message == f"main, op 0 (nonzero): {3 + 8 * count} live bytes, where 3 are allowed"
+    assert caught.value.message == f"main, op 0 (nonzero): {3 + 8 * count} live bytes, but the limit is 3"
     (y,) = ol.Executor(limits=ol.RunLimits(live_bytes=3 + 8 * count)).run(program, feed, ["y"], scope=ol.Scope())
     assert len(y) == count
 

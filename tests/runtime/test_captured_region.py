@@ -259,15 +259,15 @@ def test_an_op_that_fails_in_a_region_is_reported_as_by_a_plan(earlier, seen, mo
 def test_at_the_processor_there_is_nothing_to_capture():
     with pytest.raises(ol.ArgumentError) as caught:
         ol.Executor(backend="cuda_graphs")
-    assert caught.value.message == 'backend="cuda_graphs" captures what runs at a GPU, not at CPUPlace()'
-    assert caught.value.hint == "give it the place ol.GPUPlace(0), or leave out backend"
+    assert caught.value.message == 'backend="cuda_graphs" needs a GPU, not CPUPlace()'
+    assert caught.value.hint == "pass the place ol.GPUPlace(0), or omit backend"
 
 
 def test_the_interpreter_captures_nothing(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     with pytest.raises(ol.ArgumentError) as caught:
         ol.Executor(ol.GPUPlace(0), backend="cuda_graphs", check=True)
-    assert caught.value.message == "with check the interpreter runs, which no backend compiles"
+    assert caught.value.message == "backends need a plan, but check uses the interpreter"
 
 
 # What is asked of PyTorch

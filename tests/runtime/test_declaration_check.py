@@ -45,8 +45,8 @@ def test_state_of_another_shape_is_refused_before_anything_runs(way: str, kind: 
     declared = program.main.vars[name].shape
     with pytest.raises(ol.ShapeError) as raised:
         WAYS[way](program, scope)
-    assert raised.value.message == f'"{name}" holds float64[300, 300] in the scope, but is float64{list(declared)} in the program'
-    assert raised.value.hint == f'give "{name}" a value whose shape is {declared} and whose dtype is float64'
+    assert raised.value.message == f'"{name}" is float64[300, 300] in the scope, but float64{list(declared)} in the program'
+    assert raised.value.hint == f'set "{name}" to a value of shape {declared} and dtype float64'
     assert _state(scope) == before
 
 
@@ -58,7 +58,7 @@ def test_state_of_another_dtype_is_refused_before_anything_runs(way: str):
     before = _state(scope)
     with pytest.raises(ol.DTypeError) as raised:
         WAYS[way](program, scope)
-    assert raised.value.message == '"fc_0.w" holds float32[3, 4] in the scope, but is float64[3, 4] in the program'
+    assert raised.value.message == '"fc_0.w" is float32[3, 4] in the scope, but float64[3, 4] in the program'
     assert _state(scope) == before
 
 
@@ -69,7 +69,7 @@ def test_state_that_is_no_tensor_is_refused_before_anything_runs(way: str):
     scope.var("fc_0.w").value = "a text"
     with pytest.raises(ol.ShapeError) as raised:
         WAYS[way](program, scope)
-    assert raised.value.message == '"fc_0.w" holds a str in the scope, but is float64[3, 4] in the program'
+    assert raised.value.message == '"fc_0.w" is a str in the scope, but float64[3, 4] in the program'
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -93,7 +93,7 @@ def test_what_only_reads_the_state_looks_at_it_too(executor: ol.Executor):
     scope["fc_0.b"] = numpy.zeros(1)  # which a kernel would broadcast
     with pytest.raises(ol.ShapeError) as raised:
         executor.eval(program, ["cost"], FEED, scope=scope)
-    assert raised.value.message == '"fc_0.b" holds float64[1] in the scope, but is float64[4] in the program'
+    assert raised.value.message == '"fc_0.b" is float64[1] in the scope, but float64[4] in the program'
 
 
 def test_ops_that_are_run_where_the_caller_says_check_what_they_find():
@@ -106,4 +106,4 @@ def test_ops_that_are_run_where_the_caller_says_check_what_they_find():
     scope[left.name] = numpy.zeros((2, 4), "float32")
     with pytest.raises(ol.DTypeError) as raised:
         ol.run_block(program.main, scope, begin=1, check=False)
-    assert raised.value.message == f'"{left.name}" is declared float64[n, 4], yet is float32[2, 4]'
+    assert raised.value.message == f'"{left.name}" is declared as float64[n, 4], but is float32[2, 4]'

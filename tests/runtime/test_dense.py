@@ -14,7 +14,7 @@ STATE = "fc_0.w@VELOCITY"
 KINDS: dict[str, tuple[Callable[[torch.Tensor], torch.Tensor], str, str]] = {
     "sparse": (lambda tensor: tensor.to_sparse(), "a sparse tensor", "value.to_dense()"),
     "rows": (lambda tensor: tensor.to_sparse_csr(), "a sparse tensor", "value.to_dense()"),
-    "mkldnn": (lambda tensor: tensor.to_mkldnn(), "a tensor in a layout of MKL-DNN", "value.to_dense()"),
+    "mkldnn": (lambda tensor: tensor.to_mkldnn(), "a tensor in an MKL-DNN layout", "value.to_dense()"),
     "nested": (lambda tensor: torch.nested.nested_tensor(list(tensor)), "a nested tensor", "value.to_padded_tensor(0.0)"),
     "jagged": (
         lambda tensor: torch.nested.nested_tensor(list(tensor), layout=torch.jagged),
@@ -75,8 +75,8 @@ def test_state_that_is_not_dense_is_refused_before_anything_runs(kind: str, way:
     before = dense_state(scope)
     with pytest.raises(ol.DTypeError) as raised:
         WAYS[way](program, scope, {"x": torch.ones(2, 3)})
-    assert raised.value.message == f'"{STATE}" holds {what.format("3, 4")} in the scope, but is float32[3, 4] in the program'
-    assert raised.value.hint == f'dense tensors are computed with: scope.set("{STATE}", {form})'
+    assert raised.value.message == f'"{STATE}" is {what.format("3, 4")} in the scope, but float32[3, 4] in the program'
+    assert raised.value.hint == f'use a dense tensor: scope.set("{STATE}", {form})'
     assert dense_state(scope) == before
     scope[STATE] = torch.zeros(3, 4)
     WAYS[way](program, scope, {"x": torch.ones(2, 3)})
@@ -124,8 +124,8 @@ def test_ops_that_are_run_where_the_caller_says_look_too(name: str, kind: str):
         with pytest.raises(ol.DTypeError) as raised:
             run(program.main, scope, check=False)
         declared = program.main.vars[name].type_text
-        assert raised.value.message == f'"{name}" is declared {declared}, yet is {what.format(sizes)}'
-        assert raised.value.hint == f'dense tensors are computed with: scope.set("{name}", {form})'
+        assert raised.value.message == f'"{name}" is declared as {declared}, but is {what.format(sizes)}'
+        assert raised.value.hint == f'use a dense tensor: scope.set("{name}", {form})'
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -135,7 +135,7 @@ def test_what_is_not_dense_is_not_saved(kind: str, tmp_path):
     scope["fc_0.w"] = make(torch.ones(3, 4))
     with pytest.raises(ol.DTypeError) as raised:
         ol.save_model(program, scope, tmp_path / "model.safetensors")
-    assert raised.value.message == f'"fc_0.w" holds {what.format("3, 4")} in the scope, but is float32[3, 4] in the program'
+    assert raised.value.message == f'"fc_0.w" is {what.format("3, 4")} in the scope, but float32[3, 4] in the program'
     assert not list(tmp_path.iterdir())
 
 
@@ -145,7 +145,7 @@ def test_state_of_a_dtype_that_no_program_has_is_named(way: str):
     scope.var("fc_0.w").value = torch.quantize_per_tensor(torch.ones(3, 4), 0.1, 0, torch.quint8)
     with pytest.raises(ol.DTypeError) as raised:
         WAYS[way](program, scope, {"x": torch.ones(2, 3)})
-    assert raised.value.message == '"fc_0.w" holds torch.quint8[3, 4] in the scope, but is float32[3, 4] in the program'
+    assert raised.value.message == '"fc_0.w" is torch.quint8[3, 4] in the scope, but float32[3, 4] in the program'
 
 
 @pytest.mark.parametrize("options", [{}, {"interpret": True}])
@@ -179,4 +179,4 @@ def test_what_becomes_an_array_is_dense(kind: str):
     assert fed.value.hint == f"dense tensors are computed with: {form}"
     with pytest.raises(ol.ArgumentError) as ragged:
         ol.Ragged(value, (torch.tensor([0, 2]),))  # type: ignore[arg-type]
-    assert f"{described} is no array" in str(ragged.value)
+    assert f"{described} cannot be converted to an array" in str(ragged.value)

@@ -84,8 +84,8 @@ def test_a_step_that_was_prepared_before_says_so(way):
     before = values(scope)
     with pytest.raises(ol.ScopeError) as raised:
         step(ROWS)
-    assert raised.value.message == "whether training may change first.w is not what it was when this step was prepared"
-    assert raised.value.hint == "prepare it again"
+    assert raised.value.message == "trainable was changed for first.w after this step was prepared"
+    assert raised.value.hint == "prepare the step again"
     assert changed(scope, before) == set()
     again = executor.prepare(program, scope=scope, training=True)
     for _ in range(2):

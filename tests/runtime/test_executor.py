@@ -124,13 +124,13 @@ def test_a_variable_of_a_copy_is_refused(executor, scope):
         executor.run(program, batch(), [cost], scope=scope)
     assert caught.value.message == '"main/valid_mean_0" is not a variable of this program'
     assert caught.value.given == (cost.describe(),)
-    assert caught.value.hint == "fetch by name where the program is a copy or was loaded from a file"
+    assert caught.value.hint == "fetch by name if the program is a copy or was loaded from a file"
 
 
 def test_what_is_no_variable_is_not_fetched(executor, scope):
     with pytest.raises(ol.ArgumentError) as caught:
         executor.run(classifier(), batch(), [3], scope=scope)
-    assert caught.value.message == "a fetch is a variable or its name, not int 3"
+    assert caught.value.message == "a fetch must be a variable or its name, not int 3"
 
 
 @pytest.mark.parametrize("fetch", ["cost", "var"])
@@ -138,11 +138,11 @@ def test_a_fetch_is_a_list(executor, scope, fetch):
     program = classifier()
     with pytest.raises(ol.ArgumentError) as caught:
         executor.run(program, batch(), program.targets["cost"] if fetch == "var" else fetch, scope=scope)
-    assert caught.value.message == "fetch is a list of variables or of their names"
+    assert caught.value.message == "fetch must be a list of variables or names"
 
 
 def test_what_is_no_place_is_refused():
-    with pytest.raises(ol.ArgumentError, match=r"^a place is ol.CPUPlace\(\) or ol.GPUPlace\(index\), not 'cpu'\n"):
+    with pytest.raises(ol.ArgumentError, match=r"^a place must be ol\.CPUPlace\(\) or ol\.GPUPlace\(index\), not 'cpu'\n"):
         ol.Executor("cpu")
 
 
@@ -306,7 +306,7 @@ def test_a_variable_without_a_value_is_named(executor, scope):
         'linear reads "hidden.w", which has no value\n'
         f'  {place.file}:{place.line} in test_a_variable_without_a_value_is_named      y = ol.layer.fc(x, 3, name="hidden")\n'
         f'      "hidden.w"   float32[4, 3]   parameter; created at {w.location.file}:{w.location.line}\n'
-        "  Try: ol.init(program, scope) fills parameters; inputs are fed by name    (oarlock explain UnsetVarError)"
+        "  Try: call ol.init(program, scope) to initialize parameters, and feed inputs by name    (oarlock explain UnsetVarError)"
     )
     assert caught.value.op == "linear"
     scope.var("hidden.w")
@@ -327,7 +327,7 @@ def test_a_kernel_that_refuses_is_explained(executor, scope):
         f"  running   main, op 1 of {len(program.main.ops)}, scope main\n"
         '      logits = "logits.out" float32[2, 3], values 0 to 0\n'
         '      label  = "label" int64[2], values 1 to 9\n'
-        "  Try: nothing was changed; feed values that fit and run the step again    (oarlock explain KernelError)"
+        "  Try: no state was changed; fix the inputs and run the step again    (oarlock explain KernelError)"
     )
     assert isinstance(caught.value.__cause__, ValueError)
 

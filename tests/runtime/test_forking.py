@@ -111,7 +111,7 @@ thread.join()
 def test_a_child_without_its_parents_threads_cannot_ask_for_them(tmp_path):
     code = "ol.init(program, scope)\nfork(lambda: (ol.configure_process(threads=1, keep_memory=False), ol.configure_process(threads=2)))"
     assert say(code, tmp_path) == (
-        "ArgumentError: configure_process: 2 threads in a child of fork(), which does not have those that its parent computed with\n"
+        "ArgumentError: configure_process: cannot use 2 threads in a child of fork(), which lost the thread pool of its parent\n"
         "  <string>:34 in <lambda>\n"
-        '  Try: multiprocessing.get_context("spawn"), or fork before anything is computed    (oarlock explain ArgumentError)\n'
+        '  Try: use multiprocessing.get_context("spawn"), or fork before computing anything    (oarlock explain ArgumentError)\n'
     )

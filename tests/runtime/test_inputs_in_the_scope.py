@@ -57,9 +57,9 @@ def test_eval_finds_its_inputs_in_the_current_scope(model):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (X[:1], '"y" has n = 2, yet "x" has n = 1'),
+        (X[:1], '"y" has n = 2, but "x" has n = 1'),
         (X.astype("float64"), '"x" must be float32, not float64'),
-        (np.zeros((2, 3), "float32"), '"x" must have the shape [n, 2], not [2, 3]'),
+        (np.zeros((2, 3), "float32"), '"x" must have shape [n, 2], not [2, 3]'),
     ],
 )
 def test_what_is_found_is_checked_as_what_is_fed(model, options, value, message):

@@ -282,7 +282,7 @@ def test_a_parameter_of_another_shape_is_refused_before_anything_changes():
     before = bits(scope)
     with pytest.raises(ol.ShapeError) as raised:
         step(FEED)
-    assert raised.value.message == '"g.b" holds float64[5] in the scope, but is float64[2] in the program'
+    assert raised.value.message == '"g.b" is float64[5] in the scope, but float64[2] in the program'
     assert bits(scope) == before
     scope.set("g.b", torch.zeros(2, dtype=torch.float64))
     step(FEED)

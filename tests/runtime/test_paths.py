@@ -180,7 +180,7 @@ def test_a_step_whose_fetch_is_refused_writes_nothing(executor):
     refused(
         ol.UnsetVarError,
         lambda: executor.run(program, feed, ["main/rnn_0/2/total"], scope=scope),
-        '"main/rnn_0/2/total" has no value: main/rnn_0 made 2 trips, counted from 0',
+        '"main/rnn_0/2/total" has no value: main/rnn_0 ran 2 trips, numbered from 0',
     )
     assert scope["w"].tolist() == [0.5, 2.0]
     assert scope.children == []
@@ -214,7 +214,7 @@ def test_a_loop_that_made_no_trip_gives_a_stack_of_no_rows(executor, nested):
     refused(
         ol.UnsetVarError,
         lambda: executor.run(program, {**FEED, "pages": numpy.zeros((0, 4, 3), "float32")}, ["main/rnn_0/0/rnn_1/tanh_0"], scope=scope),
-        '"main/rnn_0/0/rnn_1/tanh_0" has no value: main/rnn_0 made 0 trips, counted from 0',
+        '"main/rnn_0/0/rnn_1/tanh_0" has no value: main/rnn_0 ran 0 trips, numbered from 0',
     )
 
 
@@ -232,7 +232,7 @@ def test_a_stack_of_no_rows_needs_sizes_that_are_known(executor):
     refused(
         ol.ShapeError,
         lambda: executor.run(program, feed, ["main/rnn_0/while_0/more"], scope=ol.Scope()),
-        '"main/rnn_0/while_0/more": main/rnn_0 made no trip, and nothing else tells all the sizes of the stack',
+        '"main/rnn_0/while_0/more": main/rnn_0 ran no iterations, so the sizes of the stack are unknown',
         given=[more.describe()],
     )
     feed["xs"] = numpy.zeros((1, 2), "float32")
@@ -273,7 +273,7 @@ def test_inner_loops_that_make_different_numbers_of_trips_do_not_stack(executor)
         ol.ShapeError,
         lambda: executor.run(program, feed, ["main/rnn_0/while_0/more"], scope=ol.Scope()),
         '"main/rnn_0/while_0/more" cannot be stacked: while_0 made 3 trips in main/rnn_0/0 and 1 trip in main/rnn_0/2',
-        hint='fetch one trip, "main/rnn_0/0/while_0/more"',
+        hint='fetch one iteration, "main/rnn_0/0/while_0/more"',
     )
 
 
@@ -289,7 +289,7 @@ def test_the_shrinking_steps_of_a_ragged_loop_do_not_stack(executor):
         ol.ShapeError,
         lambda: executor.run(program, feed, ["main/rnn_0/z"], scope=ol.Scope()),
         '"main/rnn_0/z" cannot be stacked: it is float32[2, 2] in main/rnn_0/0 and float32[1, 2] in main/rnn_0/2',
-        hint='fetch one trip, "main/rnn_0/0/z", or rnn.output it, which puts the rows together',
+        hint='fetch one iteration, "main/rnn_0/0/z", or use rnn.output, which joins the rows',
     )
 
 
@@ -307,9 +307,9 @@ def test_what_has_another_size_in_each_trip_is_no_single_tensor(executor):
     refused(
         ol.ShapeError,
         lambda: executor.run(program, {"words": numpy.ones((1, 2), "float32"), "counts": [1, 2]}, [stacks], scope=ol.Scope()),
-        f'"main/{stacks.name}" has another size in each trip, so it is no single tensor',
+        f'"main/{stacks.name}" has a different size in each iteration, so it is not a single tensor',
         given=[stacks.describe()],
-        hint="fetch the variable of the inner block that it is the stack of, in one trip",
+        hint="fetch the variable of the inner block in one iteration",
     )
 
 
@@ -353,7 +353,7 @@ def test_a_variable_of_a_block_of_a_copy_is_refused(executor):
         lambda: executor.run(program, {"xs": [1.0]}, [square], scope=ol.Scope()),
         '"main/rnn_0.body/square" is not a variable of this program',
         given=[square.describe()],
-        hint="fetch by name where the program is a copy or was loaded from a file",
+        hint="fetch by name if the program is a copy or was loaded from a file",
     )
 
 
@@ -368,7 +368,7 @@ def test_a_path_that_would_lead_to_two_blocks_is_refused(executor):
         refused(
             ol.ProgramError,
             lambda fetch=fetch: executor.run(program, {"xs": [1.0], "splits": [0, 1]}, [fetch], scope=ol.Scope()),
-            "one path would lead to several blocks: rnn_0.body, rnn_0.other.body",
+            "the path is ambiguous, because several blocks have it: rnn_0.body, rnn_0.other.body",
         )
 
 

@@ -54,7 +54,7 @@ def test_each_worker_on_a_machine_has_a_gpu_of_its_own(monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "3")
     assert ol.GPUPlace.of_worker() == ol.GPUPlace(3)
     monkeypatch.setenv("LOCAL_RANK", "-1")
-    with pytest.raises(ol.ArgumentError, match=r"LOCAL_RANK is the number of a worker on its machine, not '-1'"):
+    with pytest.raises(ol.ArgumentError, match=r"LOCAL_RANK must be the index of a worker on its machine, not '-1'"):
         ol.GPUPlace.of_worker()
 
 
@@ -132,8 +132,8 @@ def test_a_device_that_is_none_is_refused_where_the_place_is_given(device):
     ):
         with pytest.raises(ol.ArgumentError) as caught:
             use()
-        assert caught.value.message == f"NamedPlace has no device of PyTorch's, but {device!r}"
-        assert caught.value.contract == 'the device of a place is a torch.device, or its text: "cpu", "cuda:0"'
+the device of         assert caught.value.message == f"NamedPlace is not a PyTorch device: {device!r}"
+        assert caught.value.contract == 'a device is a torch.device or its name: "cpu", "cuda:0"'
         assert caught.value.given == (f"NamedPlace(device={device!r})",)
         assert caught.value.location.file.endswith("test_places.py")
 
@@ -196,9 +196,9 @@ def test_a_context_has_places_and_makes_scopes_for_contexts_inside_it():
 
 @pytest.mark.parametrize("scope", [None, {}, {"x": 1.0}, "scope", 0, ol.Scope])
 def test_a_context_takes_a_scope_and_nothing_else(scope):
-    with pytest.raises(ol.ArgumentError, match="^a run has a scope, not ") as caught:
+    with pytest.raises(ol.ArgumentError, match="^scope must be a Scope, not ") as caught:
         ol.Context(scope)
     assert caught.value.location.file.endswith("test_places.py")
     program, y = doubled()
-    with pytest.raises(ol.ArgumentError, match="^a run has a scope, not "):
+    with pytest.raises(ol.ArgumentError, match="^scope must be a Scope, not "):
         ol.Executor().run(program, {"x": np.ones((1, 2), "float32")}, [y], scope=scope)

@@ -118,23 +118,23 @@ def test_a_long_value_is_shown_by_its_beginning():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: ol.Ragged.from_lengths([1, 2, 3], [1, 1]), "the lengths add up to 2, where there are 3 elements"),
-        (lambda: ol.Ragged.from_lengths([1], [2, -1]), "a row cannot have a length of -1"),
-        (lambda: ol.Ragged.from_lengths([1], [0.5]), "lengths are whole numbers of one dimension, not float32[1]"),
-        (lambda: ol.Ragged.from_lengths(5, [1]), "ragged values have a first dimension, which is cut into rows"),
-        (lambda: ol.Ragged.from_padded([[1, 2]], [3]), "a row of 3 does not fit padded rows of shape [1, 2]"),
+        (lambda: ol.Ragged.from_lengths([1, 2, 3], [1, 1]), "the lengths add up to 2, but there are 3 elements"),
+        (lambda: ol.Ragged.from_lengths([1], [2, -1]), "a row cannot have length -1"),
+        (lambda: ol.Ragged.from_lengths([1], [0.5]), "lengths must be integers of one dimension, not float32[1]"),
+        (lambda: ol.Ragged.from_lengths(5, [1]), "ragged values need a first dimension to be divided into rows"),
+        (lambda: ol.Ragged.from_padded([[1, 2]], [3]), "a row of length 3 does not fit padded rows of shape [1, 2]"),
         (lambda: ol.Ragged.from_padded([[1, 2]], [1, 1]), "2 lengths do not fit padded rows of shape [1, 2]"),
         (lambda: ol.Ragged.from_padded([1, 2], [1, 1]), "2 lengths do not fit padded rows of shape [2]"),
-        (lambda: ol.Ragged([1, 2], [0, 1]), "the row splits end at 1, where there are 2 values"),
-        (lambda: ol.Ragged([1, 2], [1, 2]), "row splits begin with 0 and never fall, unlike [1, 2]"),
-        (lambda: ol.Ragged([1, 2], [0, 3, 2]), "row splits begin with 0 and never fall, unlike [0, 3, 2]"),
-        (lambda: ol.Ragged([1, 2], []), "row splits begin with 0 and never fall, unlike []"),
-        (lambda: ol.Ragged([1, 2], [[0, 1], [0, 1, 2]]), "the row splits end at 1, where there are 2 rows"),
-        (lambda: ol.Ragged.from_lists([[1.5]], dtype="int64"), "these elements are float32, which int64 does not hold"),
-        (lambda: ol.Ragged.from_lists([[300]], dtype="int8"), "these elements are int64, which int8 does not hold"),
+        (lambda: ol.Ragged([1, 2], [0, 1]), "the row splits end at 1, but there are 2 values"),
+        (lambda: ol.Ragged([1, 2], [1, 2]), "row splits must start with 0 and not decrease, unlike [1, 2]"),
+        (lambda: ol.Ragged([1, 2], [0, 3, 2]), "row splits must start with 0 and not decrease, unlike [0, 3, 2]"),
+        (lambda: ol.Ragged([1, 2], []), "row splits must start with 0 and not decrease, unlike []"),
+        (lambda: ol.Ragged([1, 2], [[0, 1], [0, 1, 2]]), "the row splits end at 1, but there are 2 rows"),
+        (lambda: ol.Ragged.from_lists([[1.5]], dtype="int64"), "these elements are float32, which int64 cannot represent"),
+        (lambda: ol.Ragged.from_lists([[300]], dtype="int8"), "these elements are int64, which int8 cannot represent"),
         (lambda: ol.Ragged.from_lists(["ab"]), "row 0 is str 'ab', not a list of elements"),
         (lambda: ol.Ragged.from_lists([[1], 2]), "row 1 is int 2, not a list of elements"),
-        (lambda: ol.Ragged.from_lists([numpy.ones((1, 2)), numpy.ones((1, 3))]), "the elements of rows have the shapes [2], [3]"),
+        (lambda: ol.Ragged.from_lists([numpy.ones((1, 2)), numpy.ones((1, 3))]), "the elements of rows have different shapes: [2], [3]"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -144,9 +144,9 @@ def test_what_does_not_add_up_is_refused(make, message):
 
 def test_rows_of_rows_are_asked_for():
     assert refusal(lambda: ol.Ragged.from_lists(DOCUMENTS)) == (
-        "elements: list [[1, 2], [3], []] is not numbers that a program can hold\n"
-        "  Try: Ragged.from_lists(rows, levels=2) makes rows of rows    (oarlock explain ArgumentError)"
+        "elements: list [[1, 2], [3], []] cannot be converted to a tensor\n"
+        "  Try: use Ragged.from_lists(rows, levels=2) for nested rows    (oarlock explain ArgumentError)"
     )
     assert refusal(lambda: ol.Ragged.from_lists([1, 2])) == (
-        "row 0 is int 1, not a list of elements\n  Try: [[1, 2], [], [3]] has three rows    (oarlock explain ArgumentError)"
+        "row 0 is int 1, not a list of elements\n  Try: pass a list of rows, such as [[1, 2], [], [3]]    (oarlock explain ArgumentError)"
     )

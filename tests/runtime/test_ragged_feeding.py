@@ -130,11 +130,11 @@ def test_sizes_that_follow_from_each_other_are_checked():
 
     assert [len(value) for value in feed(4, 3, 6, 15, 5)] == [4, 3, 6, 15, 5]
     for sizes, message in [
-        ((4, 4, 6, 15, 5), '"x" has n = 4, yet "ends" has n = 3'),
-        ((4, 3, 8, 15, 5), '"pairs" has n = 4, yet "ends" has n = 3'),
-        ((4, 3, 5, 15, 5), '"pairs" must have the shape [2*n], not [5]'),
-        ((0, 3, 6, 15, 5), '"ends" must have the shape [n+1], not [0]'),
-        ((4, 3, 6, 14, 5), '"grid" has k*n = 14, where it follows from the other inputs that k*n = 15'),
+        ((4, 4, 6, 15, 5), '"x" has n = 4, but "ends" has n = 3'),
+        ((4, 3, 8, 15, 5), '"pairs" has n = 4, but "ends" has n = 3'),
+        ((4, 3, 5, 15, 5), '"pairs" must have shape [2*n], not [5]'),
+        ((0, 3, 6, 15, 5), '"ends" must have shape [n+1], not [0]'),
+        ((4, 3, 6, 14, 5), '"grid" has k*n = 14, but the other inputs imply k*n = 15'),
     ]:
         with pytest.raises(ol.FeedError) as raised:
             feed(*sizes)

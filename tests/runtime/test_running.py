@@ -67,7 +67,7 @@ def test_a_second_call_goes_on_where_the_first_stopped():
     ol.run_block(program.main, scope, begin=1)
     assert scope["b"].tolist() == (-X).tolist()
     ol.run_block(program.main, scope, begin=1, end=1)
-    with pytest.raises(ol.ArgumentError, match=r"^there are no ops \[2, 9\) in main(?s:.*)0 <= begin <= end <= 3, its number of ops"):
+    with pytest.raises(ol.ArgumentError, match=r"^there are no ops \[2, 9\) in main(?s:.*)0 <= begin <= end <= 3, the number of ops"):
         ol.run_block(program.main, scope, begin=2, end=9)
     with pytest.raises(ol.ArgumentError, match=r"^there are no ops \[-1, 3\) in main"):
         ol.run_block(program.main, scope, begin=-1)
@@ -108,17 +108,17 @@ def test_shapes_are_inferred_with_unknown_sizes_and_again_with_those_of_a_miniba
 @pytest.mark.mission("B44", "C15")
 def test_what_does_not_fit_its_declaration_is_refused_before_anything_runs():
     program = three_ops()
-    with pytest.raises(ol.ShapeError, match=r'^"x" is declared float32\[n, 3\], yet is float32\[3, 2\]'):
+    with pytest.raises(ol.ShapeError, match=r'^"x" is declared as float32\[n, 3\], but is float32\[3, 2\]'):
         ol.run_block(program.main, scope_with(x=X.reshape(3, 2)))
-    with pytest.raises(ol.DTypeError, match=r'^"x" is declared float32\[n, 3\], yet is int64\[2, 3\]'):
+    with pytest.raises(ol.DTypeError, match=r'^"x" is declared as float32\[n, 3\], but is int64\[2, 3\]'):
         ol.run_block(program.main, scope_with(x=X.astype("int64")))
-    with pytest.raises(ol.ShapeError, match=r'^"x" is declared float32\[n, 3\], yet is float32\[3\]'):
+    with pytest.raises(ol.ShapeError, match=r'^"x" is declared as float32\[n, 3\], but is float32\[3\]'):
         ol.run_block(program.main, scope_with(x=X[0]))
     scope = ol.Scope()
     with pytest.raises(ol.UnsetVarError, match='^square reads "x", which has no value'):
         ol.run_block(program.main, scope)
     scope.var("x").value = "text"
-    with pytest.raises(ol.DTypeError, match=r'^"x" is declared float32\[n, 3\], yet is str'):
+    with pytest.raises(ol.DTypeError, match=r'^"x" is declared as float32\[n, 3\], but is str'):
         ol.run_block(program.main, scope)
 
 
@@ -126,7 +126,7 @@ def test_one_symbol_has_one_size_in_a_scope():
     with ol.Program() as program:
         ol.layer.data("x", shape=[3])
         ol.layer.data("y", shape=[])
-    with pytest.raises(ol.ShapeError, match=r'^"y" is declared float32\[n\], yet is float32\[5\], where n = 2 elsewhere'):
+    with pytest.raises(ol.ShapeError, match=r'^"y" is declared as float32\[n\], but is float32\[5\], where n = 2 elsewhere'):
         ol.infer_shape(program.main, scope_with(x=X, y=numpy.ones(5, "float32")))
 
 
@@ -464,11 +464,11 @@ def test_a_branch_that_runs_again_with_kept_scopes_leaves_its_last_scope_alone()
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"place": [ol.CPUPlace(), "cpu"]}, "a place is ol.CPUPlace() or ol.GPUPlace(index), not [CPUPlace(), 'cpu']"),
-        ({"place": "cpu"}, "a place is ol.CPUPlace() or ol.GPUPlace(index), not 'cpu'"),
-        ({"place": []}, "a place is ol.CPUPlace() or ol.GPUPlace(index), not []"),
-        ({"training": "yes"}, "training is True, False or None, not 'yes'"),
-        ({"training": 1}, "training is True, False or None, not 1"),
+        ({"place": [ol.CPUPlace(), "cpu"]}, "a place must be ol.CPUPlace() or ol.GPUPlace(index), not [CPUPlace(), 'cpu']"),
+        ({"place": "cpu"}, "a place must be ol.CPUPlace() or ol.GPUPlace(index), not 'cpu'"),
+        ({"place": []}, "a place must be ol.CPUPlace() or ol.GPUPlace(index), not []"),
+        ({"training": "yes"}, "training must be True, False or None, not 'yes'"),
+        ({"training": 1}, "training must be True, False or None, not 1"),
     ],
 )
 def test_a_context_has_places_and_is_training_or_not(settings, message):

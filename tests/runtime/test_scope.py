@@ -109,7 +109,7 @@ def test_only_a_scope_makes_a_variable():
     for arguments, keywords in (((), {}), (("x",), {}), ((object(), Scope(), "x"), {}), ((), {"value": 3})):
         with pytest.raises(ol.ScopeError) as caught:
             Variable(*arguments, **keywords)
-        assert caught.value.message == "only a scope makes a variable: scope.var(name)"
+        assert caught.value.message == "variables are created by scopes: use scope.var(name)"
         assert "Variable(*arguments, **keywords)" in str(caught.value)
 
 
@@ -185,7 +185,7 @@ def test_a_scope_that_was_dropped_is_not_used():
             use()
         assert str(caught.value) == "this scope was dropped"
     assert bool(scope)
-    assert repr(scope) == "<Scope 'step' that was dropped>"
+    assert repr(scope) == "<dropped Scope 'step'>"
     assert (scope.dropped, root.children) == (True, [])
     scope.drop()
 
@@ -249,10 +249,10 @@ def uses_of(handle):
 
 
 ENDS = {
-    "drop": (lambda parent, scope: scope.drop(), "belonged to a scope that was dropped", "<Variable of a scope that was dropped>"),
+    "drop": (lambda parent, scope: scope.drop(), "belonged to a scope that was dropped", "<Variable of a dropped scope>"),
     "drop what is around": (lambda parent, scope: parent.parent.drop(), "belonged to a scope that was dropped", None),
     "delete": (lambda parent, scope: parent.delete_scope(scope), "belonged to a scope that was dropped", None),
-    "erase": (lambda parent, scope: scope.erase("x"), "was erased from its scope", "<Variable that was erased>"),
+    "erase": (lambda parent, scope: scope.erase("x"), "was erased from its scope", "<erased Variable>"),
 }
 
 
@@ -270,7 +270,7 @@ def test_a_handle_outlives_its_variable_only_to_say_so(end, why, text):
         with pytest.raises(ol.ScopeError) as caught:
             use()
         assert str(caught.value) == f'"x" {why}', name
-    assert repr(handle) == (text or "<Variable of a scope that was dropped>")
+    assert repr(handle) == (text or "<Variable of a dropped scope>")
     assert isinstance(handle, Variable)
     with pytest.raises(AttributeError, match="a Variable has no attribute 'values'"):
         handle.values
@@ -376,7 +376,7 @@ def test_a_variable_is_not_copied_out_of_its_scope(way):
     scope.set("x", 1.0)
     with pytest.raises(ol.ScopeError) as caught:
         way(scope.var("x"))
-    assert str(caught.value) == '"x" belongs to its scope alone, and is not copied: scope.set(name, variable.value)'
+    assert str(caught.value) == '"x" belongs to its scope and cannot be copied: use scope.set(name, variable.value)'
 
 
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, pickle.dumps], ids=["copy", "deepcopy", "pickle"])
@@ -385,7 +385,7 @@ def test_a_scope_is_not_copied(way):
     scope.set("x", 1.0)
     with pytest.raises(ol.ScopeError) as caught:
         way(scope)
-    assert caught.value.message == "a scope is not copied: its variables belong to it alone"
+    assert caught.value.message == "a scope cannot be copied: its variables belong to it alone"
     assert caught.value.hint == "for name in scope: other.set(name, scope[name]), where other = ol.Scope()"
     gc.collect()
     assert scope["x"] == 1.0
@@ -409,12 +409,12 @@ def test_a_name_is_text(name):
     for way, use in uses.items():
         with pytest.raises(ol.ArgumentError) as caught:
             use()
-        assert caught.value.message == f"a variable's name is text, not {type(name).__name__} {name!r}", way
+        assert caught.value.message == f"a variable's name must be a str, not {type(name).__name__} {name!r}", way
         assert caught.value.location.file.endswith("test_scope.py"), way
     for use in (lambda: scope.new_scope(name), lambda: scope.find_or_create_scope(name)):
         with pytest.raises(ol.ArgumentError) as caught:
             use()
-        assert caught.value.message == f"a scope's name is text, not {type(name).__name__} {name!r}"
+        assert caught.value.message == f"a scope's name must be a str, not {type(name).__name__} {name!r}"
     assert name not in scope
     assert (list(scope), scope.children) == ([], [])
 
@@ -424,7 +424,7 @@ def test_a_variable_of_a_program_is_asked_for_by_its_name():
         x = ol.layer.data("x", shape=[1])
     with pytest.raises(ol.ArgumentError) as caught:
         Scope()[x]
-    assert caught.value.message == "a variable's name is text, not Var <Var main/x float32[n, 1]>"
+    assert caught.value.message == "a variable's name must be a str, not Var <Var main/x float32[n, 1]>"
     assert caught.value.hint == 'its name is "x"'
 
 

@@ -39,7 +39,7 @@ def test_a_name_is_unique_in_a_scope_free_in_another_and_listed_in_order():
     assert list(first) == ["w", "b", "a"]
     assert float(first["w"]) == 1.0
     assert float(second["w"]) == 2.0
-    with pytest.raises(ol.ScopeError, match="a variable's name is not empty"):
+    with pytest.raises(ol.ScopeError, match="a variable's name must not be empty"):
         first.var("")
 
 
@@ -225,7 +225,7 @@ def test_finding_never_makes_and_making_never_finds_in_a_parent():
         assert made is not outer
         assert not made.is_set
     assert (parent.find_var("w"), child.find_var("w")) == (outer, child.var("w"))
-    with pytest.raises(ol.ScopeError, match='^"w" is in this scope already; scope.var finds or makes it$'):
+    with pytest.raises(ol.ScopeError, match='^"w" already exists in this scope; use scope.var to find or create it$'):
         child.new_var("w")
     assert child.find_var("w") is child.var("w") is not outer
     assert float(parent["w"]) == 1.0
@@ -355,7 +355,7 @@ def test_get_refuses_another_type_and_an_empty_slot():
     with pytest.raises(ol.UnsetVarError, match='^"w" is declared, but has no value yet$'):
         variable.get(int)
     variable.value = 3
-    with pytest.raises(ol.ScopeError, match='^"w" holds a int, not a float$'):
+    with pytest.raises(ol.ScopeError, match='^"w" is a int, not a float$'):
         variable.get(float)
 
 
@@ -380,7 +380,7 @@ def test_get_gives_the_value_to_who_asks_for_its_type_and_to_nobody_else():
             if asked is held:
                 assert variable.get(asked) is value
             else:
-                with pytest.raises(ol.ScopeError, match=f'^"w" holds a .*, not a {asked.__name__}$'):
+                with pytest.raises(ol.ScopeError, match=f'^"w" is a .*, not a {asked.__name__}$'):
                     variable.get(asked)
             assert variable.is_type(asked) == (asked is held)
         assert variable.value is value

@@ -201,9 +201,9 @@ def test_a_program_that_names_more_places_than_there_are_is_refused():
         scope = ol.init(program, ol.Scope())
         with pytest.raises(ol.ArgumentError) as caught:
             ol.Executor(TWO, **way).run(program, {"x": numpy.ones((2, 8), "float32")}, [cost], scope=scope)
-        assert caught.value.message == "the program has a place 3, and this run has 2 places, from 0"
+        assert caught.value.message == "the program uses place 3, but this run has only 2 places, numbered from 0"
         assert caught.value.given == ("place 0: CPUPlace()", "place 1: CPUPlace()")
-        assert caught.value.hint == "give one place for all of it, or as many as the program names"
+        assert caught.value.hint == "pass one place for everything, or as many as the program uses"
 
 
 def test_a_move_inside_a_block_is_refused():
@@ -225,7 +225,7 @@ def test_a_backend_is_for_one_place():
     for backend in ("inductor", "cuda_graphs"):
         with pytest.raises(ol.ArgumentError) as caught:
             ol.Executor(TWO, backend=backend)
-        assert caught.value.message == f'backend="{backend}" is for one place, not for 2'
+        assert caught.value.message == f'backend="{backend}" supports one place, not 2'
         assert caught.value.given == ("CPUPlace()", "CPUPlace()")
 
 

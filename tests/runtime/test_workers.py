@@ -60,7 +60,7 @@ def test_workers_that_are_started_again_find_nothing_of_those_before():
 
 def test_a_worker_that_does_not_come_is_named(monkeypatch):
     monkeypatch.setattr("oarlock.runtime.workers._TO_COME", timedelta(seconds=0.1))
-    with pytest.raises(RuntimeError, match=r"worker 1 of 2 did not come in 0 s"):
+    with pytest.raises(RuntimeError, match=r"worker 1 of 2 did not connect within 0 s"):
         _store_of_this_start(HashStore(), 0, 2)
 
 

@@ -128,10 +128,10 @@ def ask(model: ol.Model, content: object, path: str = "/infer", **limits: Any) -
 @pytest.mark.parametrize(
     ("limits", "limit", "message"),
     [
-        ({"rows": 2}, "rows", "'x' has 3 rows, where 2 are allowed"),
+        ({"rows": 2}, "rows", "'x' has 3 rows, but the limit is 2"),
         ({"json_values": 10}, "json-values", "the JSON has more than 10 values"),
-        ({"answer_bytes": 71}, "answer-bytes", "the answer has at least 72 bytes, where 71 are allowed"),
-        ({"run_bytes": 100}, "run-bytes", "the run takes 144 bytes, where 100 are allowed"),
+        ({"answer_bytes": 71}, "answer-bytes", "the answer has at least 72 bytes, but the limit is 71"),
+        ({"run_bytes": 100}, "run-bytes", "the run needs 144 bytes, but the limit is 100"),
     ],
 )
 def test_a_request_beyond_a_limit_is_refused_before_anything_is_run(tmp_path, limits, limit, message):
@@ -158,7 +158,7 @@ def test_an_output_of_more_rows_than_its_input_is_refused_before_anything_is_run
         x = ol.layer.data("x", shape=[3])
         program.targets["y"] = ol.op.concat(x, x, axis=0)
     answered, runs = ask(model_of(program, tmp_path), {"x": [[1.0, 2.0, 3.0]] * 3}, rows=5)
-    assert refused(answered, "rows") == "the output 'y' has 6 rows, where 5 are allowed"
+    assert refused(answered, "rows") == "the output 'y' has 6 rows, but the limit is 5"
     assert runs == 0
 
 
@@ -173,7 +173,7 @@ def test_rows_that_only_computed_values_tell_are_checked_before_the_answer_is_bu
         counts = ol.op.cast(ol.op.round(ol.op.exp(x)), "int64")
         program.targets["counted"] = ol.op.bincount(counts)
     answered, runs = ask(model_of(program, tmp_path), {"x": [3.0]}, rows=19)
-    assert refused(answered, "rows") == "the output 'counted' has 21 rows, where 19 are allowed"
+    assert refused(answered, "rows") == "the output 'counted' has 21 rows, but the limit is 19"
     assert runs == 1
 
 
@@ -185,7 +185,7 @@ def test_the_longest_of_sequences_that_are_fed_counts_before_anything_is_run(tmp
     model = model_of(program, tmp_path)
     content = {"x": [[1.0]] * 100, splits: [0, 100] + [100] * 99}
     answered, runs = ask(model, content, run_bytes=40_000)
-    assert refused(answered, "run-bytes") == "the run takes 41,608 bytes, where 40,000 are allowed"
+    assert refused(answered, "run-bytes") == "the run needs 41,608 bytes, but the limit is 40,000"
     assert runs == 0
     assert ask(model, content)[0].status == 200
 
@@ -240,10 +240,10 @@ def test_joined_runs_are_within_the_limit_of_one(tmp_path):
 @pytest.mark.parametrize(
     ("datatype", "number", "message"),
     [
-        ("FP16", 70000, '"x" has data of float16, among which 70000.0 is too large for that'),
-        ("FP16", -65520, '"x" has data of float16, among which -65520.0 is too large for that'),
-        ("FP32", 1e39, '"x" has data of float32, among which 1e+39 is too large for that'),
-        ("BF16", 3.4e38, '"x" has data of bfloat16, among which 3.4e+38 is too large for that'),
+        ("FP16", 70000, '"x" contains 70000.0 that is out of range for float16'),
+        ("FP16", -65520, '"x" contains -65520.0 that is out of range for float16'),
+        ("FP32", 1e39, '"x" contains 1e+39 that is out of range for float32'),
+        ("BF16", 3.4e38, '"x" contains 3.4e+38 that is out of range for bfloat16'),
     ],
 )
 def test_a_float_that_a_datatype_does_not_hold_is_refused(tmp_path, datatype, number, message):
@@ -264,7 +264,7 @@ def test_a_float_that_a_datatype_does_not_hold_is_refused(tmp_path, datatype, nu
 def test_a_number_beyond_all_floats_is_refused(tmp_path):
     answered, _ = ask(widening(tmp_path), b'{"x": [[1e400]]}')
     assert answered.status == 400
-    assert answered.json["error"] == '"x" has data of float32, among which a number is too large for that'
+    assert answered.json["error"] == '"x" contains a number that is out of range for float32'
 
 
 def test_what_is_held_counts_answers_too(tmp_path):
@@ -275,7 +275,7 @@ def test_what_is_held_counts_answers_too(tmp_path):
 
     answered, held = serve_here(model, asking, held_bytes=150)
     assert (answered.status, held) == (429, 0)
-    assert answered.json["error"] == "more than 150 bytes of requests and answers at once"
+    assert answered.json["error"] == "requests and answers in memory exceed 150 bytes"
     answered, held = serve_here(model, asking)
     assert (answered.status, held) == (200, 0)
 

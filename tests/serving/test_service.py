@@ -152,23 +152,23 @@ MALFORMED: list[tuple[Any, int, str, str]] = [
     (b'{"inputs": [], "inputs": []}', 400, "FormatError", "the body has a duplicate name"),
     (b'{"inputs": [NaN]}', 400, "FormatError", "the body is not JSON"),
     (b'{"inputs": [' + b"1" * 5000 + b"]}", 400, "FormatError", "the body is not JSON"),
-    ({}, 400, "FormatError", 'a request has "inputs", a list of tensors'),
-    ({"inputs": 3}, 400, "FormatError", 'a request has "inputs", a list of tensors'),
-    ({"inputs": [3]}, 400, "FormatError", "a tensor is an object, not int"),
-    ({"inputs": [{}]}, 400, "FormatError", 'a tensor has a "name"'),
-    ({"inputs": INPUTS, "id": 3}, 400, "FormatError", "an id is text of at most 256 characters"),
+    ({}, 400, "FormatError", 'a request needs "inputs", a list of tensors'),
+    ({"inputs": 3}, 400, "FormatError", 'a request needs "inputs", a list of tensors'),
+    ({"inputs": [3]}, 400, "FormatError", "a tensor must be an object, not int"),
+    ({"inputs": [{}]}, 400, "FormatError", 'a tensor needs a "name"'),
+    ({"inputs": INPUTS, "id": 3}, 400, "FormatError", "the id must be a string of at most 256 characters"),
     ({"inputs": [*INPUTS, INPUTS[0]]}, 400, "FormatError", "'x' is given twice"),
-    ({"inputs": INPUTS, "outputs": "y"}, 400, "FormatError", '"outputs" is a list of objects with a "name"'),
-    ({"inputs": INPUTS, "outputs": [{"name": "z"}]}, 404, "UndefinedVarError", "'z' is no output of the model"),
-    (changed(0, datatype="FP99"), 400, "FormatError", "'x' has the datatype 'FP99'"),
-    (changed(0, datatype=[]), 400, "FormatError", "'x' has the datatype []"),
-    (changed(0, shape=[-2, 3]), 400, "FormatError", "'x' has no shape of at most 16 whole numbers"),
-    (changed(0, shape=[2.0, 3]), 400, "FormatError", "'x' has no shape of at most 16 whole numbers"),
-    (changed(0, shape=[1] * 17), 400, "FormatError", "'x' has no shape of at most 16 whole numbers"),
+    ({"inputs": INPUTS, "outputs": "y"}, 400, "FormatError", '"outputs" must be a list of objects with a "name"'),
+    ({"inputs": INPUTS, "outputs": [{"name": "z"}]}, 404, "UndefinedVarError", "'z' is not an output of the model"),
+    (changed(0, datatype="FP99"), 400, "FormatError", "'x' has the unknown datatype 'FP99'"),
+    (changed(0, datatype=[]), 400, "FormatError", "'x' has the unknown datatype []"),
+    (changed(0, shape=[-2, 3]), 400, "FormatError", "'x' needs a shape of at most 16 non-negative integers"),
+    (changed(0, shape=[2.0, 3]), 400, "FormatError", "'x' needs a shape of at most 16 non-negative integers"),
+    (changed(0, shape=[1] * 17), 400, "FormatError", "'x' needs a shape of at most 16 non-negative integers"),
     (changed(0, shape=[2**31 - 1] * 16), 400, "FeedError", '"x" has the shape'),
-    (changed(0, shape=[2, 4]), 400, "FeedError", '"x" has the shape [2, 4], and data that is nested otherwise'),
-    (changed(0, shape=[6], data=[0.0] * 6), 400, "FeedError", '"x" must have the shape [n, 3], not [6]'),
-    (changed(0, shape=[3, 3], data=[0.0] * 9), 400, "FeedError", '"id" has n = 2, yet "x" has n = 3'),
+    (changed(0, shape=[2, 4]), 400, "FeedError", '"x" has shape [2, 4], but its data is nested differently'),
+    (changed(0, shape=[6], data=[0.0] * 6), 400, "FeedError", '"x" must have shape [n, 3], not [6]'),
+    (changed(0, shape=[3, 3], data=[0.0] * 9), 400, "FeedError", '"id" has n = 2, but "x" has n = 3'),
     (changed(0, datatype="FP64"), 400, "FeedError", '"x" must be float32, not float64'),
     (changed(0, name="xx"), 400, "FeedError", '"xx" is not an input of the program'),
     (changed(0, parameters={"binary_data_size": 24}), 400, "FormatError", "'x' has a binary_data_size that the 0 bytes after the JSON"),
@@ -193,8 +193,8 @@ def test_what_is_said_of_a_feed_says_what_is_taken(model):
     ("content", "kind", "message"),
     [
         ({"z": 1}, "FeedError", "'z' is not an input of the program"),
-        ({"x": [[1.0, 2.0], [3.0]], "id": [0]}, "FeedError", '"x" has the shape [2, 2], and data that is nested otherwise'),
-        ({"x": X, "id": [0.5, 1.0]}, "FeedError", '"id" has data of int64, among which 0.5 is none'),
+        ({"x": [[1.0, 2.0], [3.0]], "id": [0]}, "FeedError", '"x" has shape [2, 2], but its data is nested differently'),
+        ({"x": X, "id": [0.5, 1.0]}, "FeedError", '"id" must contain int64 data, not 0.5'),
         (b"null", "FormatError", "the body is not a JSON object"),
     ],
 )
@@ -235,7 +235,7 @@ def test_a_body_that_is_too_large_is_refused_by_its_head_and_by_its_bytes(model)
 
 def test_bodies_are_held_to_a_sum(model):
     answered = ask(model, "POST", "/infer", parts=[b" " * 90, b" " * 90], limits={"held_bytes": 100})
-    refusal(answered, 429, "LimitError", "more than 100 bytes of requests and answers at once")
+    refusal(answered, 429, "LimitError", "requests and answers in memory exceed 100 bytes")
 
     async def asking(asker: Asker) -> int:
         for _ in range(5):
@@ -254,7 +254,7 @@ def test_a_body_that_does_not_come_is_refused(model):
         return await asker("POST", "/infer", parts=[b"{", *[b" "] * 10**6], length=10**7)
 
     answered = serve_here(model, stalled, body_seconds=0.2, body_bytes=10**8)
-    refusal(answered, 408, "LimitError", "the body took more than 0.2 seconds to come")
+    refusal(answered, 408, "LimitError", "the request body took more than 0.2 seconds to arrive")
     assert time.monotonic() - started < 10
 
 
@@ -295,7 +295,7 @@ def test_a_failure_of_the_server_says_nothing_of_it(model, capsys):
 def test_a_model_without_targets_is_refused(tmp_path):
     program = rowwise_program()
     program.targets.clear()
-    with pytest.raises(ol.ArgumentError, match="the model has no targets, so there is nothing to answer"):
+    with pytest.raises(ol.ArgumentError, match="the model has no targets, so it cannot be served"):
         serve_here(model_of(program, tmp_path), lambda asker: asker("GET", "/v2"))
 
 
@@ -422,7 +422,7 @@ def test_a_full_queue_refuses_at_once(model):
     answered, refused = serve_here(model, asking, run=recorder, queue=3)
     assert {each.status for each in answered} == {200}
     for each in refused:
-        refusal(each, 429, "LimitError", "3 requests wait already")
+        refusal(each, 429, "LimitError", "3 requests are already waiting")
         assert each.headers["retry-after"] == "1"
 
 
@@ -498,5 +498,5 @@ def test_metrics_count_what_was_answered_and_run(model):
 def test_a_model_of_complex_numbers_is_refused_by_name(tmp_path):
     with ol.Program() as program:
         program.targets["y"] = ol.op.conj(ol.layer.data("z", shape=[3], dtype="complex64"))
-    with pytest.raises(errors.ArgumentError, match=r'^"z" is complex64\[n, 3\], and the protocol has no datatype for complex numbers'):
+    with pytest.raises(errors.ArgumentError, match=r'^"z" is complex64\[n, 3\], but the protocol does not support complex numbers'):
         ask(model_of(program, tmp_path), "GET", "/v2/models/model")

@@ -458,9 +458,9 @@ def test_a_run_goes_on_with_its_backend_until_another_is_given(small, backends, 
 @pytest.mark.parametrize(
     ("backend", "untrusted", "message"),
     [
-        ("inductor", True, "with limits the interpreter runs, which no backend compiles"),
-        ("cuda_graphs", False, 'backend="cuda_graphs" captures what runs at a GPU, not at CPUPlace()'),
-        ("xla", False, 'backend is "inductor", "cuda_graphs", "numpy" or None, not \'xla\''),
+        ("inductor", True, "backends need a plan, but limits uses the interpreter"),
+        ("cuda_graphs", False, 'backend="cuda_graphs" needs a GPU, not CPUPlace()'),
+        ("xla", False, 'backend must be "inductor", "cuda_graphs", "numpy" or None, not \'xla\''),
     ],
 )
 def test_a_saved_backend_that_cannot_be_gone_on_with_is_refused_until_none_is_asked_for(small, backend, untrusted, message, tmp_path):
@@ -493,7 +493,7 @@ def test_a_scope_whose_values_do_not_fit_is_left_as_it_is(small):
     scope.set("fc_0.b", numpy.zeros(3, "float32"))
     with pytest.raises(ol.ShapeError) as raised:
         ol.train(small.cost, small_rows(), scope=scope, progress=False)
-    assert raised.value.message == '"fc_0.b" holds float32[3] in the scope, but is float32[2] in the program'
+    assert raised.value.message == '"fc_0.b" is float32[3] in the scope, but float32[2] in the program'
     assert list(scope) == ["fc_0.b"]
 
 

@@ -26,7 +26,7 @@ def message_of(raised: pytest.ExceptionInfo) -> list[str]:
 def refused(names: str) -> list[str]:
     return [
         f"the scope holds the state of another program: {names}",
-        "  what an optimizer or a metric keeps belongs to one program: its learning rate, its steps, its moments, its counts",
+        "  the state of optimizers and metrics (learning rate, steps, moments, counts) belongs to one program",
         "  Try: ol.init(program, scope.new_scope()) keeps the state of this program apart, and trains the same parameters; "
         "ol.train(result) goes on with a run that is there    (oarlock explain ScopeError)",
     ]

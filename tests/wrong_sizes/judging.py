@@ -155,7 +155,7 @@ def _beside_torch(trial: Trial, written: Written, ran: Outcome) -> Iterator[tupl
     try:
         given = [value for items in _arguments(trial, written) for value in items]
         expected = trial.position.use.theirs(*given)
-    except Exception:  # it refuses sizes that are no numbers to broadcast: so may we, or not
+    except Exception:  # it refuses sizes that are none is to broadcast: so may we, or not
         return
     expected = [each for each in (expected if isinstance(expected, tuple | list) else [expected]) if isinstance(each, torch.Tensor)]
     if len(expected) == len(written.results):

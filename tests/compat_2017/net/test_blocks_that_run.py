@@ -44,7 +44,7 @@ def test_a_block_evaluates_targets_and_leaves_the_scope_as_it_is(program):
     for one in ("z", program.main.var("z")):
         assert program.main.eval(one, scope).tolist() == (-X * X).tolist()
         assert program.main.eval((one,), scope)[0].tolist() == (-X * X).tolist()
-    with pytest.raises(ol.ArgumentError, match="^fetch is a list of variables or of their names, not int 3\n"):
+    with pytest.raises(ol.ArgumentError, match="^fetch must be a list of variables or names, not int 3\n"):
         program.main.eval(3, scope)
     assert list(scope) == before
     with pytest.raises(ol.UndefinedVarError, match='did you mean "aside"'):

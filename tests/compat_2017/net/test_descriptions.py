@@ -10,8 +10,8 @@ from oarlock.old_names import OLD_OPERATORS
 from oarlock.proto import program_pb2 as wire
 
 X = np.array([[1, 2], [-3, 4]], "float32")
-MISSING = "this BlockDesc names blocks that it does not hold"
-HINT = "give the ProgramDesc, which holds all blocks of the program: oarlock.ir.serialization.program_desc(program)"
+MISSING = "this BlockDesc refers to blocks that it does not contain"
+HINT = "pass the ProgramDesc, which contains all blocks: oarlock.ir.serialization.program_desc(program)"
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_a_block_is_made_of_its_description():
     with pytest.raises(ol.ShapeError, match='^"x" is declared'):
         block.infer_shape(scope)
     del desc.vars[0], desc.inputs[:]
-    with pytest.raises(ol.VerifyError, match='^main, op 0 .square.: "x" is not declared here or in a block around it$'):
+    with pytest.raises(ol.VerifyError, match='^main, op 0 .square.: "x" is not declared in this block or its parents$'):
         ol.Block(desc)
 
 
@@ -104,7 +104,7 @@ def test_a_message_of_an_earlier_format_is_read_and_of_another_one_refused():
     desc.version = 0
     assert ol.Block(desc).compile() == program.main.compile()
     desc.version = 99
-    with pytest.raises(ol.FormatError, match="^this ProgramDesc is of format 99; formats 1 to 2 are readable$"):
+    with pytest.raises(ol.FormatError, match="^this ProgramDesc has format version 99; versions 1 to 2 are supported$"):
         ol.Block(desc)
     old = next(iter(OLD_OPERATORS))
     desc.version, desc.blocks[0].ops[0].type = 1, old

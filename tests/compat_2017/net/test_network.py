@@ -120,7 +120,7 @@ def test_adding_an_op_infers_its_shapes_and_returns_its_place():
         net.add_op("relu", {"input": "h"})
     with pytest.raises(ol.ArgumentError, match='^relu: it has no output slot "out"'):
         net.add_op("relu", {"x": "h"}, {"out": "q"})
-    with pytest.raises(ol.ArgumentError, match='^relu: output slot "y" defines 1, where 2 are given'):
+    with pytest.raises(ol.ArgumentError, match='^relu: output slot "y" defines 1 variables, but 2 are given'):
         net.add_op("relu", {"x": "h"}, {"y": ["q", "r"]})
     with pytest.raises(ol.ArgumentError, match='^relu: input slot "x" takes one variable, not 2'):
         net.add_op("relu", {"x": ["h", "p"]})
@@ -263,7 +263,7 @@ def test_shapes_are_inferred_anew_for_each_minibatch():
     scope = filled(net)
     assert net.infer_shape(scope)["fc.out"].shape == (4, 1)
     scope.set("x", X[:2])
-    with pytest.raises(ol.ShapeError, match=r'^"y" is declared float32\[n, 1\], yet is float32\[4, 1\], where n = 2 elsewhere'):
+    with pytest.raises(ol.ShapeError, match=r'^"y" is declared as float32\[n, 1\], but is float32\[4, 1\], where n = 2 elsewhere'):
         net.infer_shape(scope)
     with pytest.raises(ol.ShapeError, match='^"y" is declared'):
         net.run(scope)
