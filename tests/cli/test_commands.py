@@ -562,8 +562,8 @@ def test_train_stops_after_some_steps_and_saves_elsewhere(training, tmp_path, pr
             ["{training}", "--data", "digits:train", "--bogus"],
             "ArgumentError: unknown argument '--bogus'\n  Try: oarlock train --help    (oarlock explain ArgumentError)",
         ),
-        (["{training}", "--data", "digits:train", "--epochs", "0"], "ArgumentError: epochs is a whole number from 1, not 0"),
-        (["{training}", "--data", "digits:train", "--steps", "-1"], "ArgumentError: steps is a whole number from 0, not -1"),
+        (["{training}", "--data", "digits:train", "--epochs", "0"], "ArgumentError: epochs must be an integer >= 1, not 0"),
+        (["{training}", "--data", "digits:train", "--steps", "-1"], "ArgumentError: steps must be an integer >= 0, not -1"),
         (["{training}", "--data", "digits:train", "--save", "none/x"], 'MissingFileError: there is no folder "none"'),
         (
             ["{model}", "--data", "digits:train"],

@@ -210,7 +210,7 @@ def test_an_error_of_a_script_has_the_lines_of_the_script_alone(place):
         (["--optimizer", "adam(__import__('os'))"], "write an optimizer as adam or AdamW(1e-3, weight_decay=0.1), with plain"),
         (["--columns", "other=hight"], 'the data set has no column "hight"'),
         (["--epoch", "3"], "unknown argument '--epoch'\n  Try: did you mean --epochs?"),
-        (["--batch-size", "0"], "batch_size is a whole number from 1, not 0"),
+        (["--batch-size", "0"], "batch_size must be an integer >= 1, not 0"),
         (["--save", "none/x.safetensors"], 'there is no folder "none"'),
         (["--config", "none.toml"], 'there is no file "none.toml"'),
         (["--plain", "--quiet"], "--plain and --quiet exclude each other"),
@@ -340,7 +340,7 @@ def test_evaluate_refuses_what_measures_nothing(place, prints, refuses):
     assert refuses("train", "runs/model-1").startswith(
         'ArgumentError: "runs/model-1" is a folder, but train needs a script or a saved program'
     )
-    assert refuses("evaluate", "runs/model-1", "--batch-size", 0) == "ArgumentError: evaluate: batch_size is a whole number from 1, not 0"
+    assert refuses("evaluate", "runs/model-1", "--batch-size", 0) == "ArgumentError: evaluate: batch_size must be an integer >= 1, not 0"
     columns = ("--columns", "x=width,height", "--columns", "kind=kind")
     told = prints("evaluate", "loss.safetensors", "--data", "table.csv:test", *columns)
     assert told == prints("evaluate", "runs/model-1").partition("  accuracy")[0].replace("loss", "predict") + "\n"

@@ -76,9 +76,7 @@ def test_ops_refer_to_names_that_the_scope_of_a_run_binds(scope):
 
 def test_a_variable_that_nobody_wrote_cannot_be_read(scope):
     late = ol.cpp.variable(scope, "late")
-    with pytest.raises(
-        ol.UndefinedVarError, match=r'^relu: it reads "late" before an op writes it(?s:.*)declare inputs with their shape'
-    ):
+    with pytest.raises(ol.UndefinedVarError, match=r'^relu: it reads "late" before an op writes it(?s:.*)declare inputs with their shape'):
         ol.cpp.operator("relu", read={"x": late}, write={})
 
 

@@ -127,7 +127,7 @@ def test_a_wave_goes_on_one_step_later():
 @pytest.mark.parametrize(("name", "sizes"), [("copying", {"delay": 0}), ("sorting", {"rows": 0}), ("spirals", {"arms": -1})])
 def test_a_size_below_one_is_refused_by_name(name, sizes):
     ((size, value),) = sizes.items()
-    with pytest.raises(ol.ArgumentError, match=f"{size} is a whole number from 1, not {value}"):
+    with pytest.raises(ol.ArgumentError, match=f"{size} must be an integer >= 1, not {value}"):
         getattr(ol.datasets, name).load(**sizes)
 
 

@@ -435,7 +435,8 @@ def test_a_program_whose_types_do_not_follow_is_refused(plain, path):
     with pytest.raises(ol.VerifyError) as raised:
         ol.load_model(path)
     assert (
-        raised.value.message == 'main, op 1 (softmax): "softmax_0" is declared as float32[n, 3], but float32[n, 2] is inferred from its inputs'
+        raised.value.message
+        == 'main, op 1 (softmax): "softmax_0" is declared as float32[n, 3], but float32[n, 2] is inferred from its inputs'
     )
 
 

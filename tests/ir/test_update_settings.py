@@ -70,15 +70,15 @@ def test_numbers_that_no_update_can_use_are_refused_in_python_and_in_a_file(name
     if isinstance(value, float):
         desc = program_desc(ol.parse_program(TEXT))
         setattr(desc.blocks[0].vars[0].update, name, value)
-        with pytest.raises(ol.VerifyError, match=f'main: variable "w" is not readable: update settings: {name} is a finite number'):
+        with pytest.raises(ol.VerifyError, match=f'main: variable "w" is not readable: update settings: {name} must be a finite number'):
             build_program(wire.ProgramFile(program=desc))
 
 
 @pytest.mark.parametrize("value", [True, "0.1", None])
 def test_what_is_no_number_is_refused(value):
-    with pytest.raises(ol.ArgumentError, match="rate_factor is a finite number at least 0, not"):
+    with pytest.raises(ol.ArgumentError, match="rate_factor must be a finite number >= 0, not"):
         UpdateSettings(rate_factor=value)
-    with pytest.raises(ol.ArgumentError, match="clip_norm must be a finite number above 0, not 0"):
+    with pytest.raises(ol.ArgumentError, match="clip_norm must be a finite number > 0, not 0"):
         UpdateSettings(clip_norm=0.0)
 
 

@@ -40,7 +40,7 @@ def test_a_program_is_the_same_with_numbers_of_numpy(write):
 
 
 def test_what_is_no_number_is_still_refused():
-    with pytest.raises(ol.ArgumentError, match="fc: size is a whole number from 1, not 4.0"):
+    with pytest.raises(ol.ArgumentError, match="fc: size must be an integer >= 1, not 4.0"):
         text_of(lambda x, ids: ol.layer.fc(x, numpy.float64(4.0)))
     with pytest.raises(ol.ArgumentError, match="rate must be float"):
         text_of(lambda x, ids: ol.layer.dropout(x, numpy.bool_(True)))

@@ -230,11 +230,11 @@ WINDOW = "must be a number, or two for height and width, not"
         (lambda x: ol.layer.conv2d(x, filters=2, size=(2, 1.5)), f"size {WINDOW} (2, 1.5)"),
         (lambda x: ol.layer.conv2d(x, filters=2, size=2, stride=(1, 2, 3)), f"stride {WINDOW} (1, 2, 3)"),
         (lambda x: ol.layer.conv2d(x, filters=2, size=2, padding="some"), f"padding {WINDOW} 'some'"),
-        (lambda x: ol.layer.conv2d(x, filters=0, size=3), "conv2d: filters is a whole number from 1, not 0"),
+        (lambda x: ol.layer.conv2d(x, filters=0, size=3), "conv2d: filters must be an integer >= 1, not 0"),
         (lambda x: ol.layer.conv2d("x", filters=2, size=2), "conv2d: input must be a variable of a program, not str 'x'"),
         (lambda x: ol.layer.fc(0.5, 10), "fc: input must be a variable of a program, not float 0.5"),
-        (lambda x: ol.layer.fc(x, 0), "fc: size is a whole number from 1, not 0"),
-        (lambda x: ol.layer.fc(x, 2.5), "fc: size is a whole number from 1, not 2.5"),
+        (lambda x: ol.layer.fc(x, 0), "fc: size must be an integer >= 1, not 0"),
+        (lambda x: ol.layer.fc(x, 2.5), "fc: size must be an integer >= 1, not 2.5"),
     ],
 )
 def test_an_argument_that_makes_no_sense_is_refused(layer, message):
@@ -377,7 +377,7 @@ def test_a_parameter_is_refused_what_no_parameter_has():
         assert raised.value.message == "create_parameter: dtype is a float or complex, not int64"
         with pytest.raises(ol.ArgumentError) as refused:
             ol.layer.create_parameter(["n", 2])
-        assert refused.value.message == "create_parameter: a size is a whole number from 1, not 'n'"
+        assert refused.value.message == "create_parameter: a size must be an integer >= 1, not 'n'"
     assert program.persistables() == []
 
 

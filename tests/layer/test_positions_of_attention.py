@@ -155,7 +155,7 @@ MISFITS = {
         lambda x: ol.op.rotary_positions(x, heads=2),
         "rotary_positions: 3 columns of each of 2 heads cannot be rotated in pairs, of 6 columns",
     ),
-    "heads": (lambda x: ol.op.alibi_bias(x, heads=0), "alibi_bias: heads is a whole number from 1, not 0"),
+    "heads": (lambda x: ol.op.alibi_bias(x, heads=0), "alibi_bias: heads must be an integer >= 1, not 0"),
     "buckets": (lambda x: ol.layer.relative_position_bias(x, heads=1, buckets=2), "relative_buckets: 2 buckets do not reach to 128"),
     "cache": (
         lambda x: ol.layer.append_to_cache(x, ol.op.slice(x, axis=-1, stop=3), x),

@@ -46,7 +46,10 @@ def test_inside_the_with_of_another_program_an_operator_on_a_variable_of_a_close
     with ol.Program() as first:
         x = ol.layer.data("x", shape=[3])
     before = first.to_bytes()
-    with ol.Program() as second, pytest.raises(ol.ProgramError, match='^relu: "x" belongs to a program that is not open, but another program is'):
+    with (
+        ol.Program() as second,
+        pytest.raises(ol.ProgramError, match='^relu: "x" belongs to a program that is not open, but another program is'),
+    ):
         ol.layer.relu(x)
     assert first.to_bytes() == before
     assert (second.main.ops, second.main.vars) == ([], {})

@@ -173,7 +173,7 @@ def test_what_makes_no_sense_is_refused_and_declares_nothing():
                 lambda: ol.layer.gru(x, H, layers=2, weight=ol.layer.ParameterOptions(name="w")), ol.ArgumentError,
                 'gru: its parameters cannot all have the name "w"',
             ),
-            (lambda: ol.layer.gru(x, H, layers=0), ol.ArgumentError, "gru: layers is a whole number from 1, not 0"),
+            (lambda: ol.layer.gru(x, H, layers=0), ol.ArgumentError, "gru: layers must be an integer >= 1, not 0"),
             (
                 lambda: ol.layer.gru_cell(x, ol.layer.data("h", shape=[H])), ol.ShapeError,
                 "gru_cell: each state must have a row for each row of the input",

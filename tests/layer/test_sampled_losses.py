@@ -124,10 +124,10 @@ MISFITS = {
         "no sampler is called 'log-uniform'",
         'did you mean "log_uniform"?',
     ),
-    "samples": (lambda x, y, number: ol.layer.nce(x, y, 7, samples=0), "nce: samples is a whole number from 1, not 0", None),
+    "samples": (lambda x, y, number: ol.layer.nce(x, y, 7, samples=0), "nce: samples must be an integer >= 1, not 0", None),
     "classes": (
         lambda x, y, number: ol.layer.hierarchical_softmax(x, y, 1),
-        "hierarchical_softmax: classes - 1 is a whole number from 1, not 0",
+        "hierarchical_softmax: classes - 1 must be an integer >= 1, not 0",
         None,
     ),
     "rows": (lambda x, y, number: ol.layer.sampled_softmax(number, y, 7), "sampled_softmax: number has too few dimensions", None),

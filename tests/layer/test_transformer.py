@@ -135,7 +135,7 @@ def test_a_block_that_is_refused_declares_nothing():
             (lambda: ol.layer.transformer_encoder(x, layers=2, heads=4), "multi_head_attention: 4 heads do not divide the 6 columns of x"),
             (
                 lambda: ol.layer.transformer_encoder_layer(x, heads=2, feedforward=0),
-                "transformer: feedforward is a whole number from 1, not 0",
+                "transformer: feedforward must be an integer >= 1, not 0",
             ),
             (lambda: ol.layer.transformer_encoder_layer(x, heads=2, act="rely"), "no activation is called 'rely'"),
         ):

@@ -42,7 +42,7 @@ def test_two_sizes_that_differ(require):
           linear(x: inexact[*b k], w: inexact[k n], bias?: inexact[n]) -> out: inexact[*b n]
               x = "image"   float32[n, 784]   fed; declared at model.py:6
               w = "first.w"   float32[748, 128]   parameter; created at model.py:3
-          Try: "first.w" does not fit this input: check the shape of the input, or use a different parameter name    (oarlock explain ShapeError)
+          Try: "first.w" does not fit this input: check its shape, or use another parameter name    (oarlock explain ShapeError)
         """,
     )
 

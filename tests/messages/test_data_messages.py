@@ -140,8 +140,8 @@ def test_the_ends_of_int64_are_read(tmp_path):
     [
         (64, "size must be (height, width), not 64"),
         ((64,), "size must be (height, width), not (64,)"),
-        ((64, 0), "the width in size is a whole number from 1, not 0"),
-        ((64.0, 64), "the height in size is a whole number from 1, not 64.0"),
+        ((64, 0), "the width in size must be an integer >= 1, not 0"),
+        ((64.0, 64), "the height in size must be an integer >= 1, not 64.0"),
         ((64, 100_000), "the width in size must be an integer from 1 to 16384, not 100000"),
     ],
 )

@@ -36,8 +36,8 @@ def require(tmp_path: Path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("search(step, start, beam_size=0)", "beam_search: beam_size is a whole number from 1, not 0"),
-        ("search(step, start, max_length=True)", "beam_search: max_length is a whole number from 1, not True"),
+        ("search(step, start, beam_size=0)", "beam_search: beam_size must be an integer >= 1, not 0"),
+        ("search(step, start, max_length=True)", "beam_search: max_length must be an integer >= 1, not True"),
         ("search(step, start, begin=-1)", "beam_search: begin is the id of a token, not -1"),
         ("search(step, start, end='stop')", "beam_search: end is the id of a token, not 'stop'"),
         ("search(step, start, end=6)", "beam_search: end is 6, but step returns 6 tokens, numbered from 0"),

@@ -233,7 +233,7 @@ def test_a_place_whose_device_is_none(require):
     require(
         'Place = type("Place", (ol.Place,), {"device": "nonsense:0", "__repr__": lambda self: "Place()"})\nol.Context(scope, Place())',
         """
-the device of         oarlock.ArgumentError: Place is not a PyTorch device: 'nonsense:0'
+        oarlock.ArgumentError: the device of Place is not a PyTorch device: 'nonsense:0'
           model.py:15      ol.Context(scope, Place())
           a device is a torch.device or its name: "cpu", "cuda:0"
               Place()

@@ -223,9 +223,9 @@ def test_a_name_that_is_taken_is_refused():
         (
             lambda x, y, label: ol.metric.top_k_accuracy(y, label, 0),
             ol.ArgumentError,
-            "metric.top_k_accuracy: k is a whole number from 1, not 0",
+            "metric.top_k_accuracy: k must be an integer >= 1, not 0",
         ),
-        (lambda x, y, label: ol.metric.auc(x, label, bins=1), ol.ArgumentError, "metric.auc: bins is a whole number from 2, not 1"),
+        (lambda x, y, label: ol.metric.auc(x, label, bins=1), ol.ArgumentError, "metric.auc: bins must be an integer >= 2, not 1"),
         (lambda x, y, label: ol.metric.edit_distance(label, label), ol.ArgumentError, "metric.edit_distance: hypothesis is not ragged"),
         (lambda x, y, label: ol.metric.mean(3.0), ol.ArgumentError, "metric.mean: x must be a variable of a program, not 3.0"),
         (lambda x, y, label: ol.metric.reset(x, ol.Scope()), ol.ArgumentError, '"x" is not a metric, so it cannot be reset'),

@@ -289,10 +289,10 @@ def test_what_it_cannot_update_is_refused_and_the_program_is_as_it_was():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"iterations": 0}, "LBFGS: iterations is a whole number from 1, not 0"),
+        ({"iterations": 0}, "LBFGS: iterations must be an integer >= 1, not 0"),
         ({"line_search": "armijo"}, "LBFGS: line_search is 'strong_wolfe', not 'armijo'"),
-        ({"history": 1.5}, "LBFGS: history is a whole number from 1, not 1.5"),
-        ({"change_tolerance": -1.0}, "LBFGS: change_tolerance must be a finite number at least 0, not -1.0"),
+        ({"history": 1.5}, "LBFGS: history must be an integer >= 1, not 1.5"),
+        ({"change_tolerance": -1.0}, "LBFGS: change_tolerance must be a finite number >= 0, not -1.0"),
     ],
 )
 def test_bad_settings_are_errors_of_ours(options, message):

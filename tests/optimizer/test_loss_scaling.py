@@ -72,7 +72,7 @@ def test_a_schedule_counts_the_updates_that_were_made(accumulate, rates):
 def test_what_is_no_setting_is_refused():
     with pytest.raises(ol.ArgumentError, match="LossScaling: optimizer must be another optimizer, not "):
         ol.optimizer.LossScaling(0.1)  # type: ignore[arg-type]
-    with pytest.raises(ol.ArgumentError, match="backoff must be a finite number above 0 and at most 1, not 2"):
+    with pytest.raises(ol.ArgumentError, match="backoff must be a finite number > 0 and <= 1, not 2"):
         ol.optimizer.LossScaling(ol.optimizer.SGD(0.1), backoff=2.0)
     with ol.Program() as program:
         w = ol.layer.create_parameter([4, 3], name="w")

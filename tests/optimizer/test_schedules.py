@@ -268,7 +268,7 @@ def test_a_run_with_a_schedule_goes_on_bit_for_bit_where_it_was_saved(tmp_path):
         (lambda: schedule.OneCycle(0.1, 3), "OneCycle: 3 steps are too few: some phase would have none"),
         (
             lambda: schedule.OneCycle(0.1, 100, rising=0.5, three_phases=True),
-            "OneCycle: rising must be a finite number above 0 and below 0.5, not 0.5",
+            "OneCycle: rising must be a finite number > 0 and < 0.5, not 0.5",
         ),
         (lambda: schedule.Piecewise([5], [0.1]), "Piecewise: 1 boundaries part 2 rates, not 1"),
         (lambda: schedule.Sequential([0.1, "b"], [5]), "Sequential: a schedule must be a schedule or a number, not str 'b'"),

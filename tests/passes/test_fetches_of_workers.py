@@ -88,9 +88,7 @@ def test_a_sum_that_is_not_exchanged_is_refused(by_name):
         with pytest.raises(ol.errors.UndefinedVarError) as raised:
             run()
         assert raised.value.message == '"part" is a sum over the rows of all workers, and each worker has only a part of it'
-        assert (
-            raised.value.hint == 'make "part" a target before data_parallel, or fetch the part of this worker, "part.part"'
-        )
+        assert raised.value.hint == 'make "part" a target before data_parallel, or fetch the part of this worker, "part.part"'
 
 
 def test_a_prepared_step_fetches_the_sum_of_all_workers():

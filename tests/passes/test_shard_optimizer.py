@@ -193,7 +193,7 @@ def test_refusals():
         refusal(program) == "ProgramError: the workers of this program exchange nothing yet, so each would update by a gradient of its own"
     )
     data_parallel(program)
-    assert refusal(program, workers=0) == "ArgumentError: workers is a whole number from 1, not 0"
+    assert refusal(program, workers=0) == "ArgumentError: workers must be an integer >= 1, not 0"
     assert refusal(program, bucket_megabytes=0) == "ArgumentError: bucket_megabytes is a number above 0, not 0"
     assert refusal("digits") == "ArgumentError: shard_optimizer takes a program, not 'digits'"
     shard_optimizer(program, workers=2)

@@ -354,7 +354,7 @@ def test_programs_that_cannot_be_divided_are_refused():
         ol.layer.fc(ol.layer.data("x", [2]), 2, shard="columns")
     tensor_parallel(divided, workers=2)
     assert message(lambda: tensor_parallel(divided, workers=2)) == '"fc_0.w" is divided between workers already'
-    assert message(lambda: tensor_parallel(mlp(), workers=0)) == "tensor_parallel: workers is a whole number from 1, not 0"
+    assert message(lambda: tensor_parallel(mlp(), workers=0)) == "tensor_parallel: workers must be an integer >= 1, not 0"
     assert message(lambda: tensor_parallel("x", workers=2)) == "tensor_parallel takes a program, not 'x'"  # type: ignore[arg-type]
 
 

@@ -130,8 +130,8 @@ def test_two_profiles_at_once_and_numbers_that_are_none_are_refused():
     assert raised.value.message == "this process is already being profiled"
     assert str(profile) == "no steps were recorded"
     for options, message in (
-        ({"steps": 0}, "steps is a whole number from 1, not 0"),
-        ({"warm_up": -1}, "warm_up is a whole number from 0, not -1"),
+        ({"steps": 0}, "steps must be an integer >= 1, not 0"),
+        ({"warm_up": -1}, "warm_up must be an integer >= 0, not -1"),
     ):
         with pytest.raises(ol.ArgumentError) as raised, ol.profile(**options):
             pass
@@ -141,7 +141,7 @@ def test_two_profiles_at_once_and_numbers_that_are_none_are_refused():
     assert raised.value.message == "totals can be by 'operator', 'line', 'block', not by 'colour'"
     with pytest.raises(ol.ArgumentError) as raised:
         profile.table(top=0)
-    assert raised.value.message == "top is a whole number from 1, not 0"
+    assert raised.value.message == "top must be an integer >= 1, not 0"
 
 
 def test_an_error_says_the_same_while_it_is_recorded():

@@ -90,4 +90,6 @@ def test_a_program_with_gradients_is_refused_where_only_inference_is():
         slope = ol.gradients([ol.op.relu(x)], [x])[0]
     with pytest.raises(ol.UnknownOperatorError) as caught:
         ol.Executor(catalogue=standard.forward_only()).run(program, feed={"x": [[1.0, 2.0]]}, fetch=[slope], scope=ol.Scope())
-    assert caught.value.message == 'main, op 2 (relu_dx): "relu_dx" is a gradient operator, which is unavailable in an inference-only process'
+    assert (
+        caught.value.message == 'main, op 2 (relu_dx): "relu_dx" is a gradient operator, which is unavailable in an inference-only process'
+    )

@@ -56,7 +56,7 @@ def test_shapes_that_do_not_fit(program):
         LINEAR,
         f'      x = "x"   float32[n, 3]   fed; declared at {declared("x", program)}',
         f'      w = "w"   float32[4, 5]   parameter; created at {declared("w", program)}',
-        hint='"w" does not fit this input: check the shape of the input, or use a different parameter name',
+        hint='"w" does not fit this input: check its shape, or use another parameter name',
     ):
         ol.op.linear(x, w)
 

@@ -14,10 +14,10 @@ def test_a_count_in_its_range_is_itself(value):
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        (0, "batch_size is a whole number from 1, not 0"),
-        (True, "batch_size is a whole number from 1, not True"),
-        (2.0, "batch_size is a whole number from 1, not 2.0"),
-        ("8", "batch_size is a whole number from 1, not '8'"),
+        (0, "batch_size must be an integer >= 1, not 0"),
+        (True, "batch_size must be an integer >= 1, not True"),
+        (2.0, "batch_size must be an integer >= 1, not 2.0"),
+        ("8", "batch_size must be an integer >= 1, not '8'"),
         (1025, "batch_size must be an integer from 1 to 1024, not 1025"),
     ],
 )
@@ -30,5 +30,5 @@ def test_what_is_no_count_is_named_with_the_range_and_the_users_line(value, said
 
 def test_what_an_int64_does_not_hold_is_no_count():
     assert require_count("steps", 2**63 - 1) == 2**63 - 1
-    with pytest.raises(ol.ArgumentError, match="steps is a whole number from 1, not 9223372036854775808"):
+    with pytest.raises(ol.ArgumentError, match="steps must be an integer >= 1, not 9223372036854775808"):
         require_count("steps", 2**63)

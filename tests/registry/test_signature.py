@@ -210,7 +210,12 @@ REFUSED = [
     ("x: float -> y: float", {"x": i64()}, ol.DTypeError, "x must be a float, not int64"),
     ("x: number -> y: number", {"x": TensorType(BOOL, ())}, ol.DTypeError, "x must be a number, not bool"),
     ("x: int64 -> y: float", {"x": f32()}, ol.DTypeError, "x must be int64, not float32"),
-    ("x: float, y: float -> z: float", {"x": f32(), "y": f64()}, ol.DTypeError, "y is float64, but x is float32; they must have the same dtype"),
+    (
+        "x: float, y: float -> z: float",
+        {"x": f32(), "y": f64()},
+        ol.DTypeError,
+        "y is float64, but x is float32; they must have the same dtype",
+    ),
     ("x: T, y: T -> z: T", {"x": f32(), "y": i64()}, ol.DTypeError, "y is int64, but x is float32; they must have the same dtype"),
     ("*xs: float -> z: float", {"xs": [f32(), f64()]}, ol.DTypeError, "xs is float64, but xs is float32; they must have the same dtype"),
     ("x?: float -> y: float", {}, ol.DTypeError, "nothing tells the dtype of y"),

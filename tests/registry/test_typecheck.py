@@ -316,7 +316,10 @@ def test_a_size_that_only_values_tell_has_any_name_of_its_own_and_is_no_number()
     y.shape = (3,)
     with pytest.raises(ol.VerifyError) as caught:
         typecheck(program, catalogue)
-    assert caught.value.message == 'main, op 0 (positives): "positives_0" is declared as float32[3], but float32[?] is inferred from its inputs'
+    assert (
+        caught.value.message
+        == 'main, op 0 (positives): "positives_0" is declared as float32[3], but float32[?] is inferred from its inputs'
+    )
 
 
 def test_no_symbol_stands_for_any_other():

@@ -132,7 +132,7 @@ def test_a_device_that_is_none_is_refused_where_the_place_is_given(device):
     ):
         with pytest.raises(ol.ArgumentError) as caught:
             use()
-the device of         assert caught.value.message == f"NamedPlace is not a PyTorch device: {device!r}"
+        assert caught.value.message == f"the device of NamedPlace is not a PyTorch device: {device!r}"
         assert caught.value.contract == 'a device is a torch.device or its name: "cpu", "cuda:0"'
         assert caught.value.given == (f"NamedPlace(device={device!r})",)
         assert caught.value.location.file.endswith("test_places.py")

@@ -140,5 +140,5 @@ def test_threads_are_no_more_than_cores_and_than_a_containers_share_of_them(tmp_
 
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2"])
 def test_a_number_of_threads_is_a_whole_number_from_1(threads):
-    with pytest.raises(ol.errors.ArgumentError, match="configure_process: threads is a whole number from 1"):
+    with pytest.raises(ol.errors.ArgumentError, match="configure_process: threads must be an integer >= 1"):
         ol.configure_process(threads=threads)

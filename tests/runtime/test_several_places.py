@@ -244,7 +244,7 @@ def test_a_parameter_that_says_its_place_says_it_against_the_place_around_it():
         ol.layer.fc(x, 4, name="mine", weight=ol.layer.ParameterOptions(place=0))
     assert caught.value.message == '"mine.w" is needed at place 0, but is already declared at place 1'
     for bad in (-1, 1.5, "gpu", True, None):
-        with pytest.raises(ol.ArgumentError, match="^the number of a place is a whole number from 0"), ol.at_place(bad):
+        with pytest.raises(ol.ArgumentError, match="^the number of a place must be an integer >= 0"), ol.at_place(bad):
             pass
 
 

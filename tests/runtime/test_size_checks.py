@@ -168,7 +168,7 @@ def test_the_gradient_of_an_output_has_the_shape_of_that_output(way):
     feed["x"] = numpy.ones((2, 3, 9, 8), "f")
     with pytest.raises(ol.ShapeError) as caught:
         run(program, feed, [slope], way)
-y of     assert caught.value.message == "conv2d_dx: dy is [2, 4, 6, 6], where conv2d has shape [2, 4, 7, 6]"
+    assert caught.value.message == "conv2d_dx: dy is [2, 4, 6, 6], but y of conv2d has shape [2, 4, 7, 6]"
 
 
 def looped(width: object) -> tuple[ol.Program, list[ol.Var]]:

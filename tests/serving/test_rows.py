@@ -112,7 +112,11 @@ NOT_ALONE: dict[str, tuple[Callable[..., Any], list[list[int]], str]] = {
         "softmax_0 (softmax) is not proved to compute rows independently",
     ),
     "a loss": (lambda x: ol.op.mean(x), [[3]], "mean_0 (mean) is not proved to compute rows independently"),
-    "the number of a row": (lambda x: ol.op.arange_like(x), [[3]], "arange_like_0 (arange_like) is not proved to compute rows independently"),
+    "the number of a row": (
+        lambda x: ol.op.arange_like(x),
+        [[3]],
+        "arange_like_0 (arange_like) is not proved to compute rows independently",
+    ),
     "rows of a row": (lambda x: ol.op.linear(x, ol.op.transpose(x, axes=(1, 0))), [[3]], "linear_0 (linear) is not shown"),
     "another's row": (lambda x: ol.op.slice(x, axis=0, start=0, stop=1), [[3]], "slice_0 (slice) is not shown"),
     "how many rows there are": (

@@ -301,4 +301,4 @@ def test_what_cannot_be_served_is_refused(path):
         port = taken.getsockname()[1]
         ended = run_oarlock(path.parent, "serve", path.name, "--port", port)
     assert ended.returncode == 1
-cannot bind to     assert ended.stderr.startswith(f"ArgumentError: 127.0.0.1, port {port}: Address already in use")
+    assert ended.stderr.startswith(f"ArgumentError: cannot bind to 127.0.0.1, port {port}: Address already in use")

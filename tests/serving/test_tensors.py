@@ -68,7 +68,7 @@ def test_whole_numbers_are_not_read_as_floats(number):
         ([1.5], [1], DType.INT64, '"x" must contain int64 data, not 1.5'),
         ([True], [1], DType.INT64, '"x" must contain int64 data, not True'),
         ([1], [1], DType.BOOL, '"x" must contain bool data, not 1'),
-        ([\"a"], [1], DType.FLOAT32, "\"x\" must contain float32 data, not 'a'"),
+        (["a"], [1], DType.FLOAT32, "\"x\" must contain float32 data, not 'a'"),
         ([None], [1], DType.FLOAT32, '"x" must contain float32 data, not None'),
         ([2**63], [1], DType.INT64, '"x" contains a number that is out of range for int64'),
         ([300], [1], DType.UINT8, '"x" contains a number that is out of range for uint8'),

@@ -139,7 +139,7 @@ def test_a_few_rows_are_kept_of_the_validation_data_or_else_of_the_training_data
     assert read_sample(tmp_path / "trained/sample.training.safetensors")["x"].tolist() == ROWS["x"][[0, 11, 22]].tolist()
     train(ol.training.Run(tmp_path / "none", sample=0))
     assert not list(tmp_path.glob("none/sample.*"))
-    with pytest.raises(ol.ArgumentError, match="sample is a whole number from 0, not -1"):
+    with pytest.raises(ol.ArgumentError, match="sample must be an integer >= 0, not -1"):
         ol.training.Run(tmp_path / "run", sample=-1)
 
 

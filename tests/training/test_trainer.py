@@ -339,12 +339,12 @@ def test_an_array_beside_a_value_that_would_not_be_shuffled_with_it_is_refused()
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 0}, "batch_size is a whole number from 1, not 0"),
-        ({"batch_size": 2.5}, "batch_size is a whole number from 1, not 2.5"),
-        ({"epochs": 0}, "epochs is a whole number from 1, not 0"),
-        ({"epochs": -1}, "epochs is a whole number from 1, not -1"),
-        ({"epochs": True}, "epochs is a whole number from 1, not True"),
-        ({"steps": -1}, "steps is a whole number from 0, not -1"),
+        ({"batch_size": 0}, "batch_size must be an integer >= 1, not 0"),
+        ({"batch_size": 2.5}, "batch_size must be an integer >= 1, not 2.5"),
+        ({"epochs": 0}, "epochs must be an integer >= 1, not 0"),
+        ({"epochs": -1}, "epochs must be an integer >= 1, not -1"),
+        ({"epochs": True}, "epochs must be an integer >= 1, not True"),
+        ({"steps": -1}, "steps must be an integer >= 0, not -1"),
         ({"optimizer": 0.1}, "optimizer must be an optimizer such as ol.optimizer.Adam(1e-3), not float 0.1"),
         ({"show": ["accuracy"]}, 'show must be a dict of labels and variables, such as {"accuracy": accuracy}'),
         ({"data": [1, 2]}, "a data set must be a dict of arrays or one of the types below, not list"),
@@ -408,7 +408,7 @@ def test_an_optimizer_is_given_once(small):
         ),
         ({"batch_size": 5}, "this run has a batch size of 32, which cannot be changed"),
         ({"scope": ol.Scope()}, "a training program has its own parameters; scope can only be given with a cost"),
-        ({"epochs": 0}, "epochs is a whole number from 1, not 0"),
+        ({"epochs": 0}, "epochs must be an integer >= 1, not 0"),
     ],
 )
 def test_a_run_that_is_taken_up_keeps_what_it_is(small, options, message):

@@ -148,8 +148,8 @@ def test_a_best_state_that_is_not_there_any_more_is_said(tmp_path):
     ("options", "message"),
     [
         ({"validate": None}, "validate_every needs data to validate on"),
-        ({"validate_every": 0}, "validate_every is a whole number from 1, not 0"),
-        ({"validate_every": 2.0}, "validate_every is a whole number from 1, not 2.0"),
+        ({"validate_every": 0}, "validate_every must be an integer >= 1, not 0"),
+        ({"validate_every": 2.0}, "validate_every must be an integer >= 1, not 2.0"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_written(options, message, tmp_path):

@@ -54,7 +54,7 @@ def read_attribute(desc: wire.AttributeDesc) -> object:
     """Return the value in `desc`. Raises ValueError or KeyError if it has none."""
     kind = desc.WhichOneof("value")
     if kind is None:
-        raise ValueError("the attribute has no value")
+        raise ValueError("it has no value")
     if kind in ("block", "var"):
         raise ValueError(f"a {'block' if kind == 'block' else 'variable'} is not allowed here")
     if kind == "shape":

@@ -179,8 +179,7 @@ class Block(AttachedToBlock):
         """Declare a variable in this block; without a name, it gets an unused one.
 
         A float32 variable without a shape takes the type of the op that writes it. Raises ProgramError for an illegal name or one that the
-        block
-        already has, and DTypeError for an unknown dtype.
+        block already has, and DTypeError for an unknown dtype.
         """
         if name == "":
             name = self.program.unique("var")
@@ -302,11 +301,9 @@ class Block(AttachedToBlock):
         """Assign `value` to the persistable variable `var` at the end of the step.
 
         All commits are at the end of the main block, so every other op reads the old value. A commit with the role FORWARD, such as the
-        running
-        statistics of batch norm, is kept when a program is pruned for inference. One with the role MEASURE is kept too and also runs
-        outside
-        training: metrics use it. Raises ProgramError if `var` cannot be written here or is already updated, DTypeError or ShapeError if the
-        types differ.
+        running statistics of batch norm, is kept when a program is pruned for inference. One with the role MEASURE is kept too and also
+        runs outside training: metrics use it. Raises ProgramError if `var` cannot be written here or is already updated, DTypeError or
+        ShapeError if the types differ.
         """
         if self.parent is not None or not var.persistable or var.block is not self:
             raise ProgramError(

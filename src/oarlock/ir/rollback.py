@@ -16,8 +16,7 @@ def undone_on_error(program: Program) -> Iterator[None]:
     parents.
 
     Names stay marked as used. It only records counts, so building a program with many loops takes linear time. Use it for code that only
-    adds
-    to a program, and `restored_on_error` for code that rewrites existing ops.
+    adds to a program, and `restored_on_error` for code that rewrites existing ops.
     """
     blocks = len(program.blocks)
     counts = [(block, len(block.vars), block.tail_start, len(block.tail)) for block in innermost_block(program).enclosing()]

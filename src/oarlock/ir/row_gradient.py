@@ -13,8 +13,7 @@ class RowGradient:
 
     `rows` is int64[n] and `values` T[n *d]. The values of a repeated index are summed: `ol.op.coalesce(rows, values)` adds them up, and
     `ol.op.scatter_add(values, rows, table)` is the same gradient in dense form. While it is built inside a loop or branch, both may have
-    any
-    leading dimensions [*b] instead of [n].
+    any leading dimensions [*b] instead of [n].
     """
 
     table: Var

@@ -129,8 +129,7 @@ def read_program(data: bytes, *, limits: Limits | None = None) -> Program:
     """Read a program from `data` and verify its structure.
 
     Raises LimitError if it is too large, FormatError if it is not a program, VerifyError if it is illegal. Takes time linear in `data`;
-    runs
-    and imports nothing.
+    runs and imports nothing.
     """
     limits = limits or Limits()
     if len(data) > limits.program_bytes:
@@ -156,8 +155,7 @@ def read_description(desc: wire.BlockDesc | wire.ProgramDesc, *, main: Block | N
     """Build the program in a message and verify its structure; `main`, an empty Block, becomes its main block.
 
     A BlockDesc is the main block of a program without other blocks. A ProgramDesc without a version has the current format. Raises
-    LimitError,
-    FormatError for another format, and VerifyError, also for a BlockDesc that refers to missing blocks.
+    LimitError, FormatError for another format, and VerifyError, also for a BlockDesc that refers to missing blocks.
     """
     if isinstance(desc, wire.BlockDesc):
         _require_alone(desc)
@@ -195,9 +193,7 @@ def build_program(file: wire.ProgramFile, *, limits: Limits | None = None, main:
 
 
 def _build(file: wire.ProgramFile, main: Block | None) -> Program:
-    """Build the program in a message. Raises VerifyError for an unresolved name, number or block.
-    Read an initializer. Raises ValueError or KeyError.
-    """
+    """Build the program in a message. Raises VerifyError for an unresolved name, number or block."""
     desc = file.program
     program = Program(seed=desc.seed)
     if not desc.blocks:
@@ -254,7 +250,7 @@ def _build_var(block: Block, desc: wire.VarDesc) -> None:
 
 
 def _read_initializer(desc: wire.InitializerDesc) -> Initializer:
-    """Raises ValueError or KeyError."""
+    """Read an initializer. Raises ValueError or KeyError."""
     attributes = {item.name: read_attribute(item) for item in desc.attributes}
     if len(attributes) != len(desc.attributes):
         raise ValueError("an attribute is given twice")

@@ -54,8 +54,7 @@ def needed_ops(ops: Sequence[Op], targets: Iterable[Var | Op]) -> list[Op]:
     """Return the `ops` that are needed to compute `targets`, which are variables and ops, in order.
 
     This is one scan from the end: an op is needed if a target or a needed op reads one of its outputs. The inputs of an op with blocks
-    include
-    everything that its blocks capture. Commits define nothing: readers of a persistable variable read the value before the step.
+    include everything that its blocks capture. Commits define nothing: readers of a persistable variable read the value before the step.
     """
     wanted: set[Var | Op] = set(targets)
     needed: list[Op] = []

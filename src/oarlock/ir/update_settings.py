@@ -19,8 +19,7 @@ class UpdateSettings:
     The gradient is clipped first: each element to at most `clip_value`, then its norm to `clip_norm`; the optimizer's own clipping follows.
     Then ``l1 sign(w) + l2 w`` is added, the gradient of the penalty ``l1 sum |w| + l2 / 2 sum w**2``. The learning rate is multiplied by
     `rate_factor`. `weight_decay` replaces that of the optimizer, in the same manner; None keeps it, 0.0 turns it off. Numbers must be
-    finite
-    and >= 0, clipping limits > 0. Raises ArgumentError otherwise.
+    finite and >= 0, clipping limits > 0. Raises ArgumentError otherwise.
     """
 
     rate_factor: float = 1.0
@@ -37,7 +36,7 @@ class UpdateSettings:
                 continue
             number = value if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
             if not 0 <= number <= sys.float_info.max or (field.name in _ABOVE_ZERO and not number):
-                least = "above 0" if field.name in _ABOVE_ZERO else "at least 0"
+                least = "> 0" if field.name in _ABOVE_ZERO else ">= 0"
                 raise ArgumentError(f"update settings: {field.name} must be a finite number {least}, not {value!r:.60}", location=here())
             object.__setattr__(self, field.name, float(number))
 

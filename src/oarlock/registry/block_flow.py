@@ -14,8 +14,7 @@ class BlockFlow(NamedTuple):
 
     `carried` variables pass from iteration to iteration: the block's input, its output for the next iteration, and the initial and final
     values outside. The number of runs depends on the variables `decided_by`, outside or inside, such as a loop condition, and on the
-    `lengths`
-    of sequences.
+    `lengths` of sequences.
     """
 
     given: Sequence[tuple[Var, Var]]

@@ -56,8 +56,7 @@ def call_signatures(operator: "Operator") -> list[Signature]:
     """Return every form of a call, the plain one first: see `call_signature`.
 
     The others pass keyword-only attributes positionally, omit an input that only provides sizes, or pass the variables of the last slot one
-    by
-    one.
+    by one.
     """
     slots, told = operator.signature.inputs, told_slot(operator)
     behind = [_attribute(operator.attributes[name]) for name in given_attributes(operator)]

@@ -18,10 +18,8 @@ class CallingConvention:
     """The calling convention of a kernel and its variants. The interpreter and the plan compiler use it only through this class.
 
     Inputs are positional, in signature order: a variadic slot as a list, an omitted one as None, a shape-only slot as its shape. Attributes
-    are
-    keyword arguments. A kernel whose first parameter is `context` gets the run's context first. It returns one result or, for several
-    outputs, a
-    tuple; a variadic output is a sequence.
+    are keyword arguments. A kernel whose first parameter is `context` gets the run's context first. It returns one result or, for several
+    outputs, a tuple; a variadic output is a sequence.
     """
 
     kernel: Callable[..., object]

@@ -27,8 +27,8 @@ class GradCheck:
 
     A tuple of numbers is a shape, filled with seeded random numbers between `low` and `high`; a list is a value; a list of tuples fills a
     variadic slot. A check without inputs takes the shapes from the signature, with the given attributes, once for each number of leading
-    axes.
-    An operator with gradients but without checks gets ``GradCheck()`` if its signature and attribute defaults determine the arguments.
+    axes. An operator with gradients but without checks gets ``GradCheck()`` if its signature and attribute defaults determine the
+    arguments.
     """
 
     def __init__(self, *, low: float = -1.0, high: float = 1.0, **values: object):

@@ -31,8 +31,7 @@ def checked(value: _T, *, methods: bool = False, attributes_in_place: bool = Fal
     """Return the checked form of a function; for a class, add checks to its constructor and, with `methods`, its methods.
 
     `attributes_in_place` is as for `publish`. The checked function also replaces the original in its module, where pickle looks it up.
-    Other
-    objects are returned unchanged.
+    Other objects are returned unchanged.
     """
     if isinstance(value, FunctionType) and _is_ours(value):
         function = _checked_function(value, attributes_in_place)

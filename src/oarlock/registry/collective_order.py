@@ -23,8 +23,7 @@ def verify_collective_order(program: Program, catalogue: Catalogue) -> None:
     """Check that every exchange runs equally often on all workers. Raises VerifyError for the first that may not.
 
     Ops compute equal results from equal values. Results of exchanges are equal or differ as the operator declares (`on_workers`), as does
-    the
-    worker index. Ops of the main block always run. Also checks that an asynchronous exchange is read only by the op that finishes it.
+    the worker index. Ops of the main block always run. Also checks that an asynchronous exchange is read only by the op that finishes it.
     """
     _require_ended(program)
     if any(op.blocks and is_collective(op, catalogue) for op in program.main.ops):

@@ -29,8 +29,7 @@ def create(operator: Operator, arguments: Sequence[object], keywords: Mapping[st
     """Append an op and return the variables it defines: one, or a tuple of them.
 
     Intermediate outputs are not returned. Raises ShapeError, DTypeError, ArgumentError or ProgramError, with the caller's line and
-    arguments,
-    before the program is changed.
+    arguments, before the program is changed.
     """
     op = _append(operator, arguments, keywords, name=name, repeating=operator.signature.repeats)
     results = [
@@ -54,8 +53,7 @@ def append_op(
     """Append an op to `block`, with arguments by slot, and return it. The explicit form of calling an operator.
 
     Variables are given as such or by name. Outputs that `block` does not declare are declared; one declared without a shape gets the
-    inferred
-    type; an omitted slot gets a generated name. `name` is the name of the op, possibly empty. Raises the same as `create`, and
+    inferred type; an omitted slot gets a generated name. `name` is the name of the op, possibly empty. Raises the same as `create`, and
     UnknownOperatorError and UndefinedVarError.
     """
     if catalogue.find(type) is None:
@@ -267,7 +265,7 @@ def _hint(error: OarlockError, given: Mapping[str, Sequence[Var]]) -> str | None
     """Return a hint if the cause of the error is clear."""
     parameter = next((var for items in given.values() for var in items if var.parameter), None)
     if isinstance(error, ShapeError) and parameter is not None:
-        return f'"{parameter.name}" does not fit this input: check the shape of the input, or use a different parameter name'
+        return f'"{parameter.name}" does not fit this input: check its shape, or use another parameter name'
     if isinstance(error, DTypeError) and "must be a float" in error.message:
         return 'use ol.op.cast(x, dtype="float32")'
     return None
@@ -291,8 +289,7 @@ def block_for(vars: Sequence[Var], what: str) -> Block:
     """Return the block for an op on `vars`: the innermost open block of their program, else its main block.
 
     Raises ProgramError if they belong to different programs, or to one that is not open while another is, and UndefinedVarError if one is
-    not
-    visible in the block.
+    not visible in the block.
     """
     if not vars:
         return block_stack.current_block()

@@ -50,9 +50,8 @@ class Operator(CallingConvention):
     """The declaration of one type of op: its inputs, outputs, attributes and kernel.
 
     Calling an operator on variables appends an op to their program and returns the variables that it defines. `kernel` computes it on
-    tensors.
-    Passes and plans rely on the other declared properties, such as `aliases`, the inputs whose memory an output may share; tests check
-    them.
+    tensors. Passes and plans rely on the other declared properties, such as `aliases`, the inputs whose memory an output may share; tests
+    check them.
     """
 
     __doc__ = OfEach(format_help, __doc__)  # type: ignore[assignment]
@@ -228,8 +227,7 @@ class Operator(CallingConvention):
         """Declare a shape inference function, for shapes that the signature cannot express.
 
         `function` takes the kernel's arguments as `TensorType`s and returns a shape, or a TensorType, per output. A size that depends on
-        values is a
-        str that begins with "?"; equal strings are the same size.
+        values is a str that begins with "?"; equal strings are the same size.
         """
         self.infer_function = function
         return function
@@ -256,10 +254,8 @@ class Operator(CallingConvention):
         """Declare the kernel of the gradient with respect to input `slot`.
 
         Its parameters are the values it needs: any input, any output, `d<output>`, or `<input>_shape` if only the shape matters. It becomes
-        an
-        operator called `<type>_d<slot>`. The other arguments are those of `operator`. If the operator is element-wise, or `linear_in` the
-        input, the
-        gradient with respect to `d<output>` is derived: see `transpose.py`.
+        an operator called `<type>_d<slot>`. The other arguments are those of `operator`. If the operator is element-wise, or `linear_in`
+        the input, the gradient with respect to `d<output>` is derived: see `transpose.py`.
         """
 
         def declare(kernel: Callable[..., object]) -> Operator:
@@ -337,8 +333,7 @@ class Operator(CallingConvention):
         """Declare a function that rejects the values that the kernel rejects, with the same exception. The kernel calls it too.
 
         It is called with the inputs `names`, or with the backend's dtype of an input for `<input>_dtype`; for a variadic slot, once per
-        tensor. A plan
-        calls it before it overwrites anything, because that cannot be undone. No other values may make the kernel fail.
+        tensor. A plan calls it before it overwrites anything, because that cannot be undone. No other values may make the kernel fail.
         """
         self._require_inputs([name.removesuffix("_dtype") for name in names])
         self.preconditions[check] = names

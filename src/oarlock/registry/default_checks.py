@@ -50,8 +50,7 @@ def shapes_told(signature: Signature, sizes: Sequence[int] = _SIZES) -> Iterator
     """Yield shapes for the inputs, for each test size of axis groups.
 
     First all optional inputs are present, then each is omitted, finally all are. Row splits, `int64[n+1]`, divide the leading dimension of
-    the
-    first input: into sequences of which one is empty, and finally an empty dimension into one.
+    the first input: into sequences of which one is empty, and finally an empty dimension into one.
     """
     splits = [slot for slot in signature.inputs if slot.dtype == "int64" and slot.shape_text.endswith("+1]")]
     inputs = [slot for slot in signature.inputs if slot not in splits]

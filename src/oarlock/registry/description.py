@@ -15,8 +15,7 @@ def append_desc(block: Block, desc: wire.OpDesc, *, catalogue: Catalogue = stand
     """Append to `block` the op that `desc` describes and return it. Undeclared outputs are declared with inferred types.
 
     Names are those visible in `block`; a block attribute is the index of a nested block. Raises VerifyError for an invalid attribute or
-    role,
-    else the same as `append_op`.
+    role, else the same as `append_op`.
     """
     blocks = block.program.blocks
     attributes: dict[str, object] = {}

@@ -1,8 +1,7 @@
 """Dtype classes in signatures, and inference of dtypes between slots.
 
-float, integer, real, complex, inexact, number      any such dtype, the same in all slots
-complex.real, number.real, inexact.real             the dtype of the real and imaginary parts; unchanged for real dtypes
-float.complex                                       the complex dtype whose parts have this dtype
+float, integer, real, complex, inexact, number any such dtype, the same in all slots complex.real, number.real, inexact.real the dtype of
+the real and imaginary parts; unchanged for real dtypes float.complex the complex dtype whose parts have this dtype
 """
 
 from collections.abc import Callable, MutableMapping

@@ -88,9 +88,7 @@ def fused_backward(*parts: Operator, names: Mapping[str, str] | None = None) -> 
             ...
 
     It returns their results in order. Its parameters are their inputs and all their attributes. If one part needs only the shape of
-    another's
-    input, as `x_shape`, it takes `x`. `names` maps input names of the parts to different names here. Sums may be rounded in a different
-    order than
-    in the parts.
+    another's input, as `x_shape`, it takes `x`. `names` maps input names of the parts to different names here. Sums may be rounded in a
+    different order than in the parts.
     """
     return lambda kernel: FusedBackward(kernel, parts, names or {})

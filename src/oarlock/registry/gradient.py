@@ -120,7 +120,7 @@ def require_differentiable(operator: "Operator", slot: str) -> None:
 
 
 def require_gradient_name(operator: "Operator", slot: str, function: Callable[..., object]) -> str:
-    """Return the gradient's name, `<type>_d<slot>`. Raises DeclarationError if the function is named differently, or for an unknown slot."""
+    """Return the gradient's name, `<type>_d<slot>`. Raises DeclarationError if the function has another name, or for an unknown slot."""
     name = f"{operator.type}_d{slot}"
     require_differentiable(operator, slot)
     if function.__name__.removesuffix("_") != name:

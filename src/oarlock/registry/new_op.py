@@ -26,10 +26,8 @@ def new_op(
     """Append an op on variables that are already declared, given as such or by name, and return it.
 
     Without a name it gets an unused one. An `assign` to a persistable variable is a commit, as with `commit`. Raises UndefinedVarError for
-    an
-    unknown variable, ProgramError for a duplicate `name`, DTypeError or ShapeError if an output is declared with a type other than the
-    inferred
-    one, else the same as `oarlock.registry.append_op`, which also declares outputs.
+    an unknown variable, ProgramError for a duplicate `name`, DTypeError or ShapeError if an output is declared with a type other than the
+    inferred one, else the same as `oarlock.registry.append_op`, which also declares outputs.
     """
     if name and not block.program.is_free(require_user_name(name)):
         raise ProgramError(f'the name "{name}" is already used in this program', location=here())

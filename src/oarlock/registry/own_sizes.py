@@ -37,12 +37,9 @@ def verify_own_sizes(program: Program, catalogue: Catalogue, made: Made) -> None
     """Check that every size that depends on values has a unique name. Raises VerifyError for the first that does not.
 
     `made` lists the ops that create sizes. A name created by an op must not be used before it or created by another op, unless an input of
-    the op
-    determines it and the run checks that. Two blocks may use one name for their rows if both are determined by the same variable, or if the
-    name
-    is used only inside each. A block may use a known name if one of its inputs has that size, because the run then compares the two. Takes
-    linear
-    time.
+    the op determines it and the run checks that. Two blocks may use one name for their rows if both are determined by the same variable, or
+    if the name is used only inside each. A block may use a known name if one of its inputs has that size, because the run then compares the
+    two. Takes linear time.
     """
     if made or any(catalogue.get(op.type).block_sizes is not None for block in program.blocks for op in block.ops if op.blocks):
         _Sizes(program, catalogue, made).verify()

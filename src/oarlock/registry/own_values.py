@@ -1,8 +1,7 @@
 """Kernels without value checks, for gradients whose inputs were computed by their own forward operator from inputs of the same sizes.
 
 Indexes from elsewhere may be fed or come from a file, so a kernel that writes to indexed positions validates them first. If the program
-shows
-that they come directly from the forward operator, plans call a kernel that skips this.
+shows that they come directly from the forward operator, plans call a kernel that skips this.
 """
 
 from collections.abc import Callable

@@ -29,7 +29,7 @@ def require_number(
         and (most is None or number <= most)
     )
     if not is_within:
-        bounds = (("at least", least), ("above", above), ("below", below), ("at most", most))
+        bounds = ((">=", least), (">", above), ("<", below), ("<=", most))
         wanted = " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
         raise ArgumentError(f"{what} must be a finite number{' ' if wanted else ''}{wanted}, not {value!r:.60}", location=here())
     return float(number)
@@ -40,7 +40,9 @@ def require_count(what: str, value: object, *, least: int = 1, most: int | None 
     number = as_python(value)
     above = most is not None and isinstance(number, int) and number > most
     if not isinstance(number, int) or isinstance(number, bool) or above or not least <= number < 2**63:
-        raise ArgumentError(f"{what} must be an integer from {least}{f' to {most}' if above else ''}, not {value!r:.60}", location=here())
+        raise ArgumentError(
+            f"{what} must be an integer {f'from {least} to {most}' if above else f'>= {least}'}, not {value!r:.60}", location=here()
+        )
     return number
 
 

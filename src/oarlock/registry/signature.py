@@ -3,8 +3,7 @@
     x: float[*b k], w: float[k n], bias?: float[n] -> out: float[*b n]
 
 A slot is `name: dtype[axes]`; `name?` is optional, `*name` takes any number of tensors. Without brackets, the shape is not restricted. An
-axis
-is one of
+axis is one of
 
     k  8      a size, the same for each use of the name; a number
     k!        in an input, a size of at least 1
@@ -20,11 +19,9 @@ is one of
     n+m 2*k   in an output, arithmetic on sizes; in an input only `n+1`
 
 A dtype is a dtype name, or a class, which is the same dtype in all slots: `float`, `integer`, `real` for both, `complex`, `inexact` for
-floats
-and complex numbers, `number` for all of these. `complex.real` is the float dtype of the parts of `complex`, and so is `number.real`, except
-that real dtypes are unchanged; `float.complex` is the complex dtype with such parts. `T`, `U` are any dtype, the same in all slots; `any`
-is
-not restricted; `shape` is a slot of which only the shape is read; in an output, `{dtype}` is the value of an attribute.
+floats and complex numbers, `number` for all of these. `complex.real` is the float dtype of the parts of `complex`, and so is `number.real`,
+except that real dtypes are unchanged; `float.complex` is the complex dtype with such parts. `T`, `U` are any dtype, the same in all slots;
+`any` is not restricted; `shape` is a slot of which only the shape is read; in an output, `{dtype}` is the value of an attribute.
 """
 
 import re

@@ -17,8 +17,7 @@ def parse_program(text: str, *, catalogue: Catalogue = standard, limits: Limits 
     """Parse and verify a program from `text`, as printed by `print(program)`.
 
     Raises FormatError, with the line number, for invalid text; else the same as `load_model`. Names of earlier versions are accepted.
-    Comments,
-    and so source locations, are ignored.
+    Comments, and so source locations, are ignored.
     """
 
     def slots_of(type: str) -> Slots:

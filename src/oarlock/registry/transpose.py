@@ -1,8 +1,7 @@
 """Derived gradients of gradient operators.
 
 A gradient operator `f_dx` computes a linear map of the incoming gradient, and its gradient with respect to that is the transpose of the
-map. It
-follows from one of three declarations:
+map. It follows from one of three declarations:
 
     f is element-wise                  each element is multiplied by a number: the map is its own transpose, so it is `f_dx`
     f is `linear_in` x                 the map is the transpose of f, so its transpose is f, applied to `ddx`
@@ -11,10 +10,8 @@ follows from one of three declarations:
 If f is also linear in another input w, `f_dx` is linear in w, and its gradient with respect to w is `f_dw`, applied to `ddx`.
 
 For complex numbers, the transpose is conjugated, as gradients are. If f is element-wise, so that the number is a conjugate, or declares
-complex
-gradients, which pass conjugates to `f_dx`, the derived gradient conjugates ``ddx`` and the result. Otherwise `f_dx` is the conjugate
-transpose,
-as for a Fourier transform, and its conjugate transpose is f.
+complex gradients, which pass conjugates to `f_dx`, the derived gradient conjugates ``ddx`` and the result. Otherwise `f_dx` is the
+conjugate transpose, as for a Fourier transform, and its conjugate transpose is f.
 
 An optional input of f is part of the linear map if `f_dx` reads it, as a factor; a bias is only added and is not part of it.
 """
@@ -76,8 +73,7 @@ def _derive(
     """Declare that `applied` computes the gradient of `gradient` with respect to `slot`, with its inputs renamed by `names`.
 
     If `conjugates`, which is called together with the program, complex inputs and results are conjugated. Nothing is declared if `gradient`
-    does
-    not read `slot`, lacks an input of `applied`, or already has a declared gradient.
+    does not read `slot`, lacks an input of `applied`, or already has a declared gradient.
     """
     known = inspect.signature(gradient.kernel).parameters
     taken = {each.name: each for each in inspect.signature(applied.kernel).parameters.values() if not _adds(applied, each, known)}

@@ -30,8 +30,7 @@ def typecheck(program: Program, catalogue: Catalogue) -> None:
     """Check every op against its operator. Raises VerifyError or UnknownOperatorError for the first mismatch. Takes linear time.
 
     Types are inferred again, op by op, and must equal the declared ones; initializers must fit their variables; sizes that depend on values
-    must
-    have unique names; and all workers must run the exchanges in blocks equally often.
+    must have unique names; and all workers must run the exchanges in blocks equally often.
     """
     verify_initializers(program)
     verify_own_sizes(program, catalogue, check_blocks(program.blocks, catalogue))

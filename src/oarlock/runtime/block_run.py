@@ -43,19 +43,15 @@ def run_block(
 
     Ops read their inputs from `scope` or its parents and store results in `scope`, so a second call can continue where the first stopped.
     An input with an initial value gets it if `scope` has none. `context` provides the place and the training flag; its own scope is not
-    used.
-    Persistable variables are written only when training. The scopes of loops and branches are dropped when the minibatch is complete: when
-    an
-    inference run ends, or when the last op of the block has run in training. With `keep_scopes` they stay, as children of `scope`.
+    used. Persistable variables are written only when training. The scopes of loops and branches are dropped when the minibatch is complete:
+    when an inference run ends, or when the last op of the block has run in training. With `keep_scopes` they stay, as children of `scope`.
 
     Unlike `Executor.run`, this runs every op, not only those that fetches need, and uses no scope of its own. Values read from `scope` are
     checked against their declared types; with `check`, results of ops are too.
 
     Raises VerifyError for an illegal program, before anything runs; ArgumentError for an invalid range; ScopeError if it would train with
-    the
-    state of another program; UnsetVarError, ShapeError, DTypeError or KernelError, with the op and its line, while running. Results
-    computed
-    before an error stay in `scope`; persistable variables are written after all ops of the range.
+    the state of another program; UnsetVarError, ShapeError, DTypeError or KernelError, with the op and its line, while running. Results
+    computed before an error stay in `scope`; persistable variables are written after all ops of the range.
     """
     require_legal(block.program, catalogue)
     first, last = 0 if begin is None else begin, len(block.ops) if end is None else end

@@ -131,8 +131,7 @@ class KernelContext:
         """Run a block of this op with `values` as inputs, in a scope of its own; return its outputs.
 
         Iteration `trip` of a loop gets a scope inside that of the loop: `rnn_0/3`. A block that runs once gets a scope with the block's
-        name:
-        `if_else_0.true`.
+        name: `if_else_0.true`.
         """
         self._trip_count += 1
         if self._context.budget is not None:

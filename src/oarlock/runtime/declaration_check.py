@@ -14,8 +14,7 @@ def require_declared(var: Var, value: object, *, at_meta: bool = False) -> torch
     """Return `value` if it matches the declaration of the persistable `var`, all of whose sizes are known.
 
     Raises ShapeError for a wrong shape or a value that is not a tensor. Raises DTypeError for a wrong dtype, or a tensor that is not dense
-    or
-    has no elements (allowed `at_meta`).
+    or has no elements (allowed `at_meta`).
     """
     dtype, dense = to_torch(var.dtype), isinstance(value, torch.Tensor) and is_dense(value, at_meta)
     if isinstance(value, torch.Tensor) and dense and value.shape == var.shape and value.dtype is dtype:

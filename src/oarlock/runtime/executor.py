@@ -43,36 +43,30 @@ class Executor:
 
     By default a run executes a plan: the program after `passes`, compiled once to Python source. Without passes, a plan computes the same
     bits as the interpreter, except for operators whose rounding depends on memory layout; passes may change rounding, as each one
-    documents.
-    The interpreter runs instead with `interpret`, `check` or `limits`, and if values of nested blocks are fetched or scopes are kept.
+    documents. The interpreter runs instead with `interpret`, `check` or `limits`, and if values of nested blocks are fetched or scopes are
+    kept.
 
     `check=True` compares the results of every op with their declared types and raises ShapeError or DTypeError if a kernel violates its
     signature. `limits` bounds the resources of each run, for untrusted programs; exceeding them raises LimitError. `poison=True` fills
-    memory
-    with NaN once the plan considers it dead, and memory of loops before it is written; a number from 0 to 255 fills it with that byte. It
-    is
-    for debugging plans.
+    memory with NaN once the plan considers it dead, and memory of loops before it is written; a number from 0 to 255 fills it with that
+    byte. It is for debugging plans.
 
     `backend="inductor"`: PyTorch's compiler compiles those parts of the main block that only launch kernels, excluding parameter updates.
-    It
-    compiles on the first run and again for each new input shape, which takes seconds each time and needs a C++ compiler. Results may be
+    It compiles on the first run and again for each new input shape, which takes seconds each time and needs a C++ compiler. Results may be
     rounded differently. docs/decisions/0008 lists where it is faster.
 
     `backend="cuda_graphs"`, at a GPUPlace: the same parts are captured as CUDA graphs, one per input shape, and replayed. The kernels are
-    the
-    same, launched together. docs/decisions/0010 lists where it is faster.
+    the same, launched together. docs/decisions/0010 lists where it is faster.
 
     `backend="numpy"`: the interpreter computes every op with NumPy on the CPU. It is slow, and shares no code with the kernels.
-    ProgramError
-    lists the operators that it does not support.
+    ProgramError lists the operators that it does not support.
 
     `workers` are the processes to exchange tensors with, if the program does so. Default: those connected by
     `oarlock.runtime.workers.connect`.
 
     With several places, the first one holds the feed and all parameters without a place; parameters refer to the others by index. An op
-    runs
-    at the place of its parameters, and its inputs are moved there. With one place, everything is there and declared places are ignored. See
-    docs/guides/places.md.
+    runs at the place of its parameters, and its inputs are moved there. With one place, everything is there and declared places are
+    ignored. See docs/guides/places.md.
 
     The backend of an executor cannot be changed. To switch, create another executor and pass it the same scope.
     """
@@ -150,22 +144,16 @@ class Executor:
         """Run one step and return the values of `fetch`, in order.
 
         `feed` maps input names to arrays, tensors or numbers of the declared dtype and shape. An input that is not fed and has no initial
-        value
-        is read from `scope` under its name. `scope` holds the parameters. With `training`, the run updates them and the state of layers:
-        running
-        statistics, the random state of dropout. Without it, none of these change. The default is to train if the program has updates.
-        Metrics
-        count every run, training or not, unless `measure` is False.
+        value is read from `scope` under its name. `scope` holds the parameters. With `training`, the run updates them and the state of
+        layers: running statistics, the random state of dropout. Without it, none of these change. The default is to train if the program
+        has updates. Metrics count every run, training or not, unless `measure` is False.
 
         A fetch is a variable, its name, the label of a target, or the path of a variable in a nested block: `main/rnn_0/3/z` for one
-        iteration
-        of a loop, `main/rnn_0/z` (or the variable itself) for the values of all iterations, stacked. Fetching a persistable variable
-        returns its
-        value before the step. Arrays are copies.
+        iteration of a loop, `main/rnn_0/z` (or the variable itself) for the values of all iterations, stacked. Fetching a persistable
+        variable returns its value before the step. Arrays are copies.
 
         With `keep_scopes`, every op of the program runs, needed or not, and the result is `(values, scopes)`. The scopes of the run stay
-        alive
-        until the caller drops them.
+        alive until the caller drops them.
 
         Raises FeedError, UndefinedVarError or UnsetVarError for invalid inputs, KernelError if a kernel fails, ShapeError when stacking
         iterations of different sizes.

@@ -39,8 +39,7 @@ class Origin:
     """The op that first produced a NaN or infinity. `path` is the scope in which it ran, such as `main/rnn_0/3`.
 
     `given` describes its inputs and `made` its outputs, one line each; `number` is nan, inf or -inf. `followed_by` is the op that turned
-    the
-    infinity into a NaN, if any.
+    the infinity into a NaN, if any.
     """
 
     op: Op
@@ -63,10 +62,8 @@ def find_origin(
     """Return the op that first produced a NaN or infinity that reached one of `wanted`, in a training step on `feed`.
 
     `wanted` are variables of the main block. Only values that contributed count: not a NaN that a branch or `where` discards, nor an
-    infinity
-    that the program contains as a constant, such as in masks. Returns None if the value was fed or stored, or if this step computes only
-    finite
-    numbers. The step draws the same random numbers as the next step in `scope`, and writes nothing.
+    infinity that the program contains as a constant, such as in masks. Returns None if the value was fed or stored, or if this step
+    computes only finite numbers. The step draws the same random numbers as the next step in `scope`, and writes nothing.
     """
     recorder = _Recorder(catalogue)
     executor = Executor(places, catalogue=catalogue, interpret=True)

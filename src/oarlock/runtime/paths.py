@@ -1,10 +1,8 @@
 """Paths to values of a run, and reading them from the scopes of the run.
 
-main/cost                   a variable of the main block
-main/rnn_0/3/z              z of the loop's block, in iteration 3
-main/rnn_0/z                z of all iterations, stacked: iteration i at index i, in any order of execution
-main/rnn_0/2/rnn_1/z        z of all iterations of the inner loop, in iteration 2 of the outer one
-main/if_else_0.true/z       z in that branch
+main/cost a variable of the main block main/rnn_0/3/z z of the loop's block, in iteration 3 main/rnn_0/z z of all iterations, stacked:
+iteration i at index i, in any order of execution main/rnn_0/2/rnn_1/z z of all iterations of the inner loop, in iteration 2 of the outer
+one main/if_else_0.true/z z in that branch
 """
 
 import difflib

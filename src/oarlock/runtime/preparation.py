@@ -44,8 +44,7 @@ class Prepared:
     """A verified program, prepared for some fetches; with `update` also for updates, with `measure` for metrics, with `whole` for every op.
 
     Variables that are `frozen` are not updated, nor is their optimizer state. `plan` is the plan to run, after `passes`. It is None, so
-    that
-    the interpreter runs, if `passes` is None, if values of nested blocks are fetched, or if blocks are nested too deeply for Python.
+    that the interpreter runs, if `passes` is None, if values of nested blocks are fetched, or if blocks are nested too deeply for Python.
     """
 
     def __init__(

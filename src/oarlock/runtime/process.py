@@ -39,8 +39,7 @@ class ProcessSettings:
     """The settings of the process after `ol.configure_process()`.
 
     `flushes_denormals`: in this thread and in threads that it starts later. `pool_flushes_denormals`: in PyTorch's thread pool; False if
-    the
-    pool was started before. `threads`: the size of that pool. `keeps_memory`: freed memory stays in the process.
+    the pool was started before. `threads`: the size of that pool. `keeps_memory`: freed memory stays in the process.
     """
 
     flushes_denormals: bool
@@ -62,8 +61,7 @@ def configure_process(*, threads: int | None = None, keep_memory: bool = True) -
       memory. The system is asked to use huge pages. Disabled by `keep_memory=False`, or without glibc.
 
     PyTorch starts its thread pool for the first large kernel, and the pool inherits the denormal setting of the thread that starts it. If
-    the
-    pool is already running, it keeps denormals, and the result says so; everything else takes effect. Repeated calls are harmless.
+    the pool is already running, it keeps denormals, and the result says so; everything else takes effect. Repeated calls are harmless.
 
     Raises ArgumentError for a number of threads below 1, or above 1 in a child of `fork()`, which has lost the pool.
     """

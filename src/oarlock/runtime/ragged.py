@@ -25,8 +25,7 @@ class Ragged:
 
     Row splits are int64[n+1] for n rows: row i is `values[splits[i]:splits[i + 1]]`, so the first is 0 and the last the number of elements.
     Nested rows have one array of splits per level, outermost first. The arrays are read-only copies. Raises ArgumentError if splits and
-    values
-    are inconsistent.
+    values are inconsistent.
     """
 
     values: numpy.ndarray

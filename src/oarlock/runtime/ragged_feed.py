@@ -55,8 +55,7 @@ def as_ragged(var: Var, value: object, levels: int) -> Ragged:
     """Return `value` as a Ragged for the ragged input `var`. Raises FeedError.
 
     Accepts a Ragged; a list of rows, each a list or an array; or a pair of elements and row lengths, or of padded rows and row lengths,
-    which
-    differ in rank. Python numbers take the dtype of `var`.
+    which differ in rank. Python numbers take the dtype of `var`.
     """
     try:
         ragged = (

@@ -32,8 +32,7 @@ class Part:
 
     `kind` is "step", "op", "block", "feed", "data", "checkpoint" or "beside" (concurrent work of another thread). For an op, `vars` are the
     variables whose values are recorded: the first `results` are outputs, the others inputs. `is_kept` means that the plan reuses the memory
-    of
-    the results in each run. A part of kind "op" without `op` covers several ops.
+    of the results in each run. A part of kind "op" without `op` covers several ops.
     """
 
     kind: str

@@ -184,8 +184,7 @@ class Scope:
         """Set the variable `name` of this scope. Arrays and numbers are converted to tensors.
 
         Arrays and tensors keep their dtype; a program that declares a different one rejects them. Python numbers are stored as float32,
-        int64 or
-        bool, and converted to the declared dtype when a program uses them, as in a feed.
+        int64 or bool, and converted to the declared dtype when a program uses them, as in a feed.
         """
         tensor = to_tensor(value)
         self.var(name).give(tensor, own=not isinstance(value, torch.Tensor), exact=exact_numbers(value, tensor))

@@ -39,10 +39,8 @@ class Step(ABC):
             (cost,) = step(batch)
 
     Call it with the feed, a dict of arrays or tensors by name. It returns the values of the fetches in order and writes updates to the
-    scope.
-    It runs the program as it was when prepared; prepare again after a change. Threads may call it concurrently; updates are serialized. A
-    step
-    keeps its scope alive. It raises the same as `Executor.run`, and then leaves the scope unchanged.
+    scope. It runs the program as it was when prepared; prepare again after a change. Threads may call it concurrently; updates are
+    serialized. A step keeps its scope alive. It raises the same as `Executor.run`, and then leaves the scope unchanged.
     """
 
     __slots__ = ()
@@ -82,10 +80,8 @@ class _Planned(Step):
     """A step by a plan that overwrites nothing.
 
     Between calls it remembers the variables of the scope itself, which stay the same until one is erased; variables of parents are looked
-    up
-    each time, because a closer one may have been created. While its lease is valid, it uses cached values and precomputed results, and
-    checks
-    only the feed.
+    up each time, because a closer one may have been created. While its lease is valid, it uses cached values and precomputed results, and
+    checks only the feed.
     """
 
     __slots__ = (
@@ -173,8 +169,7 @@ class _Planned(Step):
         """Return the plan's inputs, consistent with concurrent training steps, and the precomputed values.
 
         They are cached if the next call uses the same variables, the run shares none of them, and none used in precomputed results is
-        shared, since
-        its holder may overwrite it. Raises UnsetVarError, ShapeError and DTypeError, before anything is computed.
+        shared, since its holder may overwrite it. Raises UnsetVarError, ShapeError and DTypeError, before anything is computed.
         """
         plan, lease = self._plan, self._lease
         with self._lock:

@@ -13,8 +13,7 @@ class TensorGuard:
     """Tests whether values are tensors with the dtypes, sizes, devices and layouts of `tensors`, without gradients.
 
     It may return False for matching tensors too (for example if one occurs twice), so False only means that a complete check is needed.
-    Strides
-    are compared only with `strides`. Values must not be nested tensors.
+    Strides are compared only with `strides`. Values must not be nested tensors.
     """
 
     __slots__ = ("_agree",)

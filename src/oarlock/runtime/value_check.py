@@ -23,8 +23,8 @@ def infer_shape(block: Block, scope: Scope) -> dict[str, TensorType]:
     """Return the type of every variable of `block` for the values in `scope`, by name, without computing anything.
 
     Symbols of inputs and parameters in `scope` become numbers: `float32[n, 10]` becomes `float32[32, 10]`. Symbols that are known only
-    after
-    running stay. Raises ShapeError or DTypeError if a value does not have its declared type, or if two values disagree about a symbol.
+    after running stay. Raises ShapeError or DTypeError if a value does not have its declared type, or if two values disagree about a
+    symbol.
     """
     sizes = _bind(_known(block, scope), scope, None)
     return {

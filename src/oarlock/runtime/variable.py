@@ -64,13 +64,12 @@ class Variable:
     """A named slot of a scope. It holds an int, bool, float, half, string, tensor, operator or scope, or nothing yet.
 
     Variables are created by scopes only, belong to one scope, and cannot be copied or pickled. A variable has no name of its own: names
-    belong
-    to the scope. A handle keeps neither its scope nor its value alive. It raises ScopeError once the scope was dropped or collected, or the
-    variable was erased.
+    belong to the scope. A handle keeps neither its scope nor its value alive. It raises ScopeError once the scope was dropped or collected,
+    or the variable was erased.
 
     A variable knows whether it owns its value: created by a run, or copied when it was set, and not read from outside since. A run
-    overwrites
-    only owned values in place. Reading the value ends the ownership: the next run that updates it works on a copy, which the variable owns.
+    overwrites only owned values in place. Reading the value ends the ownership: the next run that updates it works on a copy, which the
+    variable owns.
 
     A half is a `numpy.float16`, an operation an `Op` (or an `Operator`).
     """

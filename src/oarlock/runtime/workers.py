@@ -206,10 +206,8 @@ def connect(*, timeout: float = 30.0, backend: str | None = None) -> Workers:
     """Connect this process to the other workers of its run and return them; without environment variables, return a single worker.
 
     The variables are RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, as set by torchrun. `timeout` is the time in seconds that an exchange
-    waits
-    for a worker. `backend` is a backend of `torch.distributed`; by default gloo for CPUs and, if there is a GPU, NCCL for GPUs. A second
-    call
-    returns the same workers. Raises ArgumentError for invalid variables, and WorkerError if not all workers connect.
+    waits for a worker. `backend` is a backend of `torch.distributed`; by default gloo for CPUs and, if there is a GPU, NCCL for GPUs. A
+    second call returns the same workers. Raises ArgumentError for invalid variables, and WorkerError if not all workers connect.
     """
     global _connected
     if _connected is not None:
@@ -241,8 +239,7 @@ def _store_of_this_start(store: Store, rank: int, count: int) -> Store:
     """Return a part of `store` for this start of the workers only. Raises RuntimeError if a worker does not connect.
 
     torchrun keeps one store for all restarts, so a worker could read the address of one that has ended. Therefore each worker sends a
-    request
-    under a unique name, and the first worker answers each with the name of the common part.
+    request under a unique name, and the first worker answers each with the name of the common part.
     """
     own = secrets.token_hex(8)
     if rank:

@@ -10,11 +10,9 @@ class ServingLimits:
     """Limits of a server; those that depend on the model are options of `oarlock serve`.
 
     Per request: `body_bytes` of the body; `header_bytes` of the head; `seconds` from head to answer, including `body_seconds` to receive
-    the
-    body; `json_values` numbers, strings and lists in the JSON; `rows` of each tensor, also in the answer; `answer_bytes` of the answer;
+    the body; `json_values` numbers, strings and lists in the JSON; `rows` of each tensor, also in the answer; `answer_bytes` of the answer;
     `run_bytes` of simultaneously live values in the run. In total: `held_bytes` of requests and answers in memory, `queue` waiting
-    requests,
-    `connections` open connections.
+    requests, `connections` open connections.
 
     A connection has `header_seconds` to send a request head, `idle_seconds` between requests, and `write_seconds` to read an answer. Up to
     `batch_rows` rows of several requests run together; a request waits up to `batch_seconds` for others that are being received. A stopping

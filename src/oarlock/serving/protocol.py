@@ -86,8 +86,7 @@ def read_request(body: bytes, program: Program, limits: ServingLimits, *, json_l
     """Parse a request. The JSON is the first `json_length` bytes of the body, or all of it if that is None.
 
     Raises FormatError for an invalid request, FeedError for an invalid tensor, UndefinedVarError for an unknown output, Refusal if a limit
-    is
-    exceeded.
+    is exceeded.
     """
     if json_length is not None and not 0 <= json_length <= len(body):
         raise FormatError(f"the header declares {json_length} bytes of JSON, but the body has only {len(body):,}")
