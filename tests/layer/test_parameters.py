@@ -147,8 +147,8 @@ def test_an_id_that_is_no_row_of_the_table_fails_at_the_line_of_the_layer():
     [
         (lambda x: ol.layer.embedding(3, (7, 4)), ol.ArgumentError, "embedding: ids must be a variable of a program, not int 3"),
         (lambda x: ol.layer.embedding(x, 7), ol.ArgumentError, "embedding: size is the number of rows and their length, not 7"),
-        (lambda x: ol.layer.embedding(x, (0, 4)), ol.ArgumentError, "embedding: the number of rows is a whole number from 1, not 0"),
-        (lambda x: ol.layer.embedding(x, (7, "4")), ol.ArgumentError, "embedding: the length of a row is a whole number from 1, not '4'"),
+        (lambda x: ol.layer.embedding(x, (0, 4)), ol.ArgumentError, "embedding: the number of rows must be an integer >= 1, not 0"),
+        (lambda x: ol.layer.embedding(x, (7, "4")), ol.ArgumentError, "embedding: the length of a row must be an integer >= 1, not '4'"),
         (lambda x: ol.layer.embedding(x, (7, 4), params=["a", "b"]), ol.ArgumentError, "embedding: params must name 1 parameter, not 2"),
         (lambda x: ol.layer.embedding(x, (7, 4), dtype="int64"), ol.DTypeError, "embedding: dtype is a float, not int64"),
         (lambda x: ol.layer.embedding(x, (7, 4)), ol.DTypeError, "embedding: ids are int64, not float32"),
@@ -443,7 +443,7 @@ def test_a_layer_takes_options_for_its_parameters(name):
     [
         ({"initializer": 0.5}, "ParameterOptions: initializer must be a rule, not 0.5"),
         ({"trainable": None}, "ParameterOptions: trainable must be True or False, not None"),
-        ({"rate_factor": -1.0}, "update settings: rate_factor is a finite number not below 0, not -1.0"),
+        ({"rate_factor": -1.0}, "update settings: rate_factor must be a finite number >= 0, not -1.0"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options, message):

@@ -145,7 +145,7 @@ def test_a_program_that_a_stranger_wrote_has_a_summary():
     ("ask", "message"),
     [
         (lambda program: ol.summary(3), "summary: program must be a Program, not int"),
-        (lambda program: ol.summary(program, depth=0), "summary: depth is a whole number from 1, not 0"),
+        (lambda program: ol.summary(program, depth=0), "summary: depth must be an integer >= 1, not 0"),
         (lambda program: ol.summary(program, sizes={"n": -1}), "summary: sizes must map names of sizes to integers"),
     ],
 )

@@ -45,7 +45,7 @@ def test_rows_of_different_dtypes(require):
         oarlock.ShapeError: ifelse: output 0 is float32[n.true, 2] from the true block but int64[n.false, 2] from the false block
           model.py:10      ie(c)
           both blocks return the same types
-              "x_0"   float32[n.true, 2]   handed in; declared at model.py:10
+              "x_0"   float32[n.true, 2]   passed in; declared at model.py:10
               "cast_0"   int64[n.false, 2]   from cast at model.py:9
         """,
     )
@@ -70,7 +70,7 @@ def test_rows_of_different_widths(require):
         oarlock.ShapeError: ifelse: output 0 is float32[n.true, 2] from the true block but float32[n.false] from the false block
           model.py:10      ie(c)
           both blocks return the same types
-              "x_0"   float32[n.true, 2]   handed in; declared at model.py:10
+              "x_0"   float32[n.true, 2]   passed in; declared at model.py:10
               "reduce_sum_0"   float32[n.false]   from reduce_sum at model.py:9
         """,
     )

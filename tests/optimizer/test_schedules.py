@@ -254,16 +254,16 @@ def test_a_run_with_a_schedule_goes_on_bit_for_bit_where_it_was_saved(tmp_path):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: schedule.StepDecay(0.0, 5), "StepDecay: rate must be a finite number above 0, not 0.0"),
-        (lambda: schedule.StepDecay(0.1, 0), "StepDecay: every is a whole number from 1, not 0"),
+        (lambda: schedule.StepDecay(0.0, 5), "StepDecay: rate must be a finite number > 0, not 0.0"),
+        (lambda: schedule.StepDecay(0.1, 0), "StepDecay: every must be an integer >= 1, not 0"),
         (lambda: schedule.MultiStepDecay(0.1, [5, 3]), "MultiStepDecay: milestones: they must be increasing, unlike [5, 3]"),
-        (lambda: schedule.PolynomialDecay(0.1, 10, power=-1.0), "PolynomialDecay: power is a finite number above 0, not -1.0"),
-        (lambda: schedule.CosineDecay(0.1, 1.5), "CosineDecay: steps is a whole number from 1, not 1.5"),
-        (lambda: schedule.CosineRestarts(0.1, 5, 0), "CosineRestarts: multiplier is a whole number from 1, not 0"),
+        (lambda: schedule.PolynomialDecay(0.1, 10, power=-1.0), "PolynomialDecay: power must be a finite number > 0, not -1.0"),
+        (lambda: schedule.CosineDecay(0.1, 1.5), "CosineDecay: steps must be an integer >= 1, not 1.5"),
+        (lambda: schedule.CosineRestarts(0.1, 5, 0), "CosineRestarts: multiplier must be an integer >= 1, not 0"),
         (lambda: schedule.WarmUp("fast", 5), "WarmUp: into must be a schedule or a number, not str 'fast'"),
-        (lambda: schedule.WarmUp(-0.1, 5), "WarmUp: into is a finite number not below 0, not -0.1"),
-        (lambda: schedule.Noam(0), "Noam: width is a whole number from 1, not 0"),
-        (lambda: schedule.Cyclic(0.5, 0.1), "Cyclic: most must be a finite number above 0.5, not 0.1"),
+        (lambda: schedule.WarmUp(-0.1, 5), "WarmUp: into must be a finite number >= 0, not -0.1"),
+        (lambda: schedule.Noam(0), "Noam: width must be an integer >= 1, not 0"),
+        (lambda: schedule.Cyclic(0.5, 0.1), "Cyclic: most must be a finite number > 0.5, not 0.1"),
         (lambda: schedule.Cyclic(0.1, 0.5, mode="square"), "Cyclic: mode is 'triangular', 'triangular2' or 'exp_range', not 'square'"),
         (lambda: schedule.OneCycle(0.1, 3), "OneCycle: 3 steps are too few: some phase would have none"),
         (
@@ -272,7 +272,7 @@ def test_a_run_with_a_schedule_goes_on_bit_for_bit_where_it_was_saved(tmp_path):
         ),
         (lambda: schedule.Piecewise([5], [0.1]), "Piecewise: 1 boundaries part 2 rates, not 1"),
         (lambda: schedule.Sequential([0.1, "b"], [5]), "Sequential: a schedule must be a schedule or a number, not str 'b'"),
-        (lambda: schedule.ReduceOnPlateau(0.1, 1.0), "ReduceOnPlateau: factor is a finite number above 0 and below 1, not 1.0"),
+        (lambda: schedule.ReduceOnPlateau(0.1, 1.0), "ReduceOnPlateau: factor must be a finite number > 0 and < 1, not 1.0"),
         (lambda: schedule.ReduceOnPlateau(0.1, measure="loss"), "ReduceOnPlateau: measure must be a variable, not str 'loss'"),
     ],
 )
