@@ -27,7 +27,7 @@ class Fault(NamedTuple):
 
 VERIFY, BOUNDS, SERIALIZE = "ir/verification.py", "ir/bounds.py", "ir/serialization.py"
 CHECKING, PRESCAN, INITIALIZER, BUDGET = "registry/type_check.py", "proto/prescan.py", "ir/initializer.py", "runtime/budget.py"
-OWN_SIZES = "registry/own_sizes.py"
+OWN_SIZES = "registry/value_sizes.py"
 
 RULES: list[tuple[str, str, str]] = [
     # the verifier
@@ -81,7 +81,7 @@ RULES: list[tuple[str, str, str]] = [
     # what is checked of sizes that only values tell
     (
         CHECKING,
-        "    verify_own_sizes(program, catalogue, check_blocks(program.blocks, catalogue))",
+        "    verify_value_sizes(program, catalogue, check_blocks(program.blocks, catalogue))",
         "    check_blocks(program.blocks, catalogue)",
     ),
     (OWN_SIZES, "if name in known or name in self.makers", "if name in self.makers"),
@@ -155,7 +155,12 @@ ELSEWHERE = [
     Fault("io/atomic_write.py", "            os.unlink(temporary)\n    ", "            pass\n    ", ("io/test_replacing.py",)),
     Fault("io/atomic_write.py", "    except BaseException:", "    except Exception:", ("io/test_replacing.py",)),
     Fault("runtime/preparation.py", "        self._require_stored(context)\n", "", ("runtime/test_declaration_check.py",)),
-    Fault("registry/own_values.py", "def trusts(", "def trusts(*_):\n    return True\n\n\ndef _trusts(", ("op/test_own_values.py",)),
+    Fault(
+        "registry/value_checks.py",
+        "def may_skip_checks(",
+        "def may_skip_checks(*_):\n    return True\n\n\ndef _may_skip_checks(",
+        ("op/test_own_values.py",),
+    ),
     Fault(
         "runtime/plan/preconditions.py",
         "        for check, names in emitter.catalogue.get(op.type).preconditions.items():",
@@ -200,11 +205,11 @@ OBLIGATIONS = [
     ("registry/size_check.py", "    for op in walk_ops(ops):\n", "    for op in ops:\n"),
     ("registry/size_check.py", "        if shapes in self._accepted:\n", "        if self._accepted:\n"),
     ("registry/size_check.py", "        if exists and _find_fault(", "        if not exists and _find_fault("),
-    ("registry/own_values.py", " or leaves_sizes_to_values(operator, op)", ""),
+    ("registry/value_checks.py", " or leaves_sizes_to_values(operator, op)", ""),
     ("registry/signature.py", "        binding.is_proved = False\n        return a if", "        return a if"),
     ("registry/signature.py", "            binding.is_proved = False\n            sizes.append", "            sizes.append"),
     ("registry/inference.py", "    if operator.forward is not None:\n        require_forward_shapes(operator, given, attributes)\n", ""),
-    ("registry/repetition.py", "if front != common}", "if False}"),
+    ("registry/arguments.py", "if front != common}", "if False}"),
     ("passes/fusion/multi_tensor.py", " and not has_obligations(catalogue.get(op.type), op):", ":"),
     ("ir/size.py", "    if all(coefficient * rest > 0 for coefficient in difference.values()):\n        return False\n", ""),
 ]

@@ -22,7 +22,7 @@ from op.edges import row_shape, rows, strided, transposed
 from tolerances import CLAIMS
 
 from oarlock.registry import Case, GradCheck, Operator
-from oarlock.registry.axes import attributes_on_stacks, axes_alone
+from oarlock.registry.attributes import attributes_on_stacks, axes_alone
 
 OPERATORS = [*FORWARD, *DERIVED]
 USES = [(operator, name, case) for operator in OPERATORS for name, case in cases_of(operator, Case, GradCheck)]

@@ -7,7 +7,7 @@ import torch
 from op.arguments import DERIVED, FORWARD, Arguments, arguments_of, cases_of, compute, derive, root, root_arguments
 
 from oarlock.registry import Case, GradCheck, Operator
-from oarlock.registry.default_checks import shapes_told
+from oarlock.registry.case import shapes_told
 
 HALF = {torch.float16: 2e-2, torch.bfloat16: 1e-1}
 """How far a result may be off, relative to itself and to the largest."""

@@ -10,7 +10,7 @@ from oarlock.backend.torch.variants import in_place_variant, lowers_to, variants
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.registry import Catalogue, op_proto, operator
-from oarlock.registry.axes import attributes_on_stacks, axes_alone
+from oarlock.registry.attributes import attributes_on_stacks, axes_alone
 
 
 def declare(signature, kernel, **options):

@@ -10,7 +10,7 @@ from sample_programs import running_sum
 
 import oarlock as ol
 from oarlock.registry import Operator, standard
-from oarlock.registry.told_size import find_told_size
+from oarlock.registry.value_sizes import find_size_prediction
 
 FEED = {"xs": numpy.ones((4, 2), "float32"), "start": numpy.ones(2, "float32")}
 # running_sum: a loop of 4 trips with 2 ops each, then 2 ops; fed 40 bytes, computed 4 * (8 + 8) + 32 + 8 + 4 + 8
@@ -180,7 +180,7 @@ def test_a_loop_that_reads_an_uneven_stack_is_counted_too():
 
 def test_every_size_that_only_values_tell_is_told_before():
     """But for the trips of a `while`, which are counted one by one."""
-    silent = {operator.type for operator in standard if _leaves_a_size_open(operator) and find_told_size(operator) is None}
+    silent = {operator.type for operator in standard if _leaves_a_size_open(operator) and find_size_prediction(operator) is None}
     assert silent == {"while"}
 
 

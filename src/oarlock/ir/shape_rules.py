@@ -109,7 +109,7 @@ def filled_shape(shape: Shape, wanted: Shape) -> Shape:
         require_filled(shape, wanted)
         return tuple(wanted)
     if known == 0 and unknown != -1 and total == 0:
-        return tuple(wanted)  # the symbols are determined by other shapes: see `registry/told_attributes.py`
+        return tuple(wanted)  # the symbols are determined by other shapes: see `registry/attributes.py`
     if known == 0:
         raise ShapeError(f"a size of {format_shape(wanted)} is 0, so {unknown} cannot be inferred")
     rest = divide(total, known)

@@ -34,10 +34,10 @@ __all__ = [
     "rename",
     "resolved",
     "solve",
+    "solve_shape",
+    "solve_shapes",
     "sum_of",
     "terms",
-    "told",
-    "told_together",
     "whole",
 ]
 
@@ -271,7 +271,7 @@ def solve(size: Size, number: int) -> tuple[str, int | None] | None:
     return name, value if value >= 0 and not left else None
 
 
-def told(shape: Shape, numbers: Iterable[int]) -> dict[str, int]:
+def solve_shape(shape: Shape, numbers: Iterable[int]) -> dict[str, int]:
     """Return the values of symbols and names, given that `shape` is `numbers`. Names are solved for: `2*n+1` gives n."""
     values: dict[str, int] = {}
     for size, number in zip(shape, numbers, strict=False):
@@ -283,11 +283,11 @@ def told(shape: Shape, numbers: Iterable[int]) -> dict[str, int]:
     return values
 
 
-def told_together(shapes: Iterable[Shape], numbers: Iterable[Sequence[int]]) -> dict[str, int]:
+def solve_shapes(shapes: Iterable[Shape], numbers: Iterable[Sequence[int]]) -> dict[str, int]:
     """Return the values of names, given that each shape is the corresponding numbers. For a repeated name, the first shape wins."""
     values: dict[str, int] = {}
     for shape, each in zip(shapes, numbers, strict=True):
-        values = told(shape, each) | values
+        values = solve_shape(shape, each) | values
     return values
 
 

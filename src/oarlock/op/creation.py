@@ -9,7 +9,7 @@ from oarlock.ir.shape_rules import require_axis
 from oarlock.ir.size import Shape
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, Rejects
-from oarlock.registry.attribute_spec import UnknownSizes
+from oarlock.registry.attributes import UnknownSizes
 from oarlock.registry.signature import require_size
 from oarlock.tensor.dtype import to_torch
 

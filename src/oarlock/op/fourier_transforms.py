@@ -7,7 +7,7 @@ from oarlock.ir.shape_rules import require_axis
 from oarlock.ir.size import Shape
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
-from oarlock.registry.told_size import told_size
+from oarlock.registry.value_sizes import predict_size
 
 __all__ = ["fourier", "real_fourier", "real_fourier_inverse"]
 
@@ -95,7 +95,7 @@ def real_fourier_shape(x, *, axis, norm):
     return (*x.shape[:at], half, *x.shape[at + 1 :])
 
 
-@told_size(real_fourier, bounded=True)
+@predict_size(real_fourier, bounded=True)
 def count_half(x, *, axis, norm):
     return x.shape[axis] // 2 + 1
 

@@ -11,7 +11,7 @@ from oarlock.ir.size import add, format_shape, sum_of
 from oarlock.op.reduction import broadcast_to_like
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
-from oarlock.registry.told_size import told_size
+from oarlock.registry.value_sizes import predict_size
 from oarlock.tensor.indexing import add_along, add_rows, take_along, take_rows
 
 __all__ = ["arange_like", "gather", "merge", "nonzero", "scatter_add", "select_branch"]
@@ -45,7 +45,7 @@ def _numbers(condition: torch.Tensor) -> torch.Tensor:
     return condition.nonzero().view(-1)
 
 
-@told_size(nonzero, bounded=True)
+@predict_size(nonzero, bounded=True)
 def rows_count(condition, *, value):
     true = int(condition.count_nonzero())
     return true if value else condition.numel() - true

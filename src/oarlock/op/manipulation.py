@@ -8,7 +8,7 @@ from oarlock.ir.attribute import Sizes
 from oarlock.ir.shape_rules import filled_shape, range_within, require_axis, require_filled, require_parts, slice_size
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
-from oarlock.registry.attribute_spec import UnknownSizes
+from oarlock.registry.attributes import UnknownSizes
 
 __all__ = [
     "concat",

@@ -7,7 +7,7 @@ from oarlock.ir.shape_rules import count_windows, require_numbered
 from oarlock.ir.size import format_shape, product
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
-from oarlock.registry.own_values import unchecked
+from oarlock.registry.value_checks import unchecked
 from oarlock.tensor.dtype import at_least_single
 from oarlock.tensor.images import require_places
 from oarlock.tensor.memory_format import channels_last, dense, empty_as, in_format_of, is_channels_last

@@ -8,7 +8,7 @@ from oarlock.ir.size import Shape, add, multiply, sum_of
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.registry.signature import TensorType
-from oarlock.registry.told_size import told_size
+from oarlock.registry.value_sizes import predict_size
 from oarlock.tensor.sequences import (
     cells_of,
     join,
@@ -49,7 +49,7 @@ def sequence_concat(xs, splits):
     return join(xs, splits), torch.stack(splits).sum(0)
 
 
-@told_size(sequence_concat, bounded=True)
+@predict_size(sequence_concat, bounded=True)
 def sequence_concat_joined(xs, splits):
     return sum(map(len, xs))
 
@@ -136,7 +136,7 @@ def sequence_pad(x, splits, *, fill: float = 0.0):
     return y.index_put((row, column), x)
 
 
-@told_size(sequence_pad)
+@predict_size(sequence_pad)
 def sequence_pad_longest(x, splits, *, fill):
     require_splits(splits, len(x))
     return longest_of(splits)
@@ -254,7 +254,7 @@ def _own_splits(splits: torch.Tensor, rows: torch.Tensor, like: torch.Size) -> t
     return lengths, own_splits
 
 
-@told_size(sequence_elements)
+@predict_size(sequence_elements)
 def sequence_elements_total(splits, rows, like):
     return int(_own_splits(splits, rows, like)[1][-1])
 

@@ -8,7 +8,7 @@ from oarlock.op.along_axis import scatter_along_axis
 from oarlock.op.creation import full_like
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
-from oarlock.registry.told_size import told_size
+from oarlock.registry.value_sizes import predict_size
 
 __all__ = ["argwhere", "bincount", "searchsorted", "sort", "unique"]
 
@@ -78,7 +78,7 @@ def unique(x):
 
 unique.infer_shape(lambda x: [("?count",), x.shape, ("?count",)])
 unique.no_gradient("x")
-told_size(unique)(lambda x: torch.unique(x).numel())
+predict_size(unique)(lambda x: torch.unique(x).numel())
 
 
 @operator(
@@ -97,7 +97,7 @@ def bincount(x, *, least: int = 0):
     return torch.bincount(x.flatten(), minlength=max(0, least))
 
 
-@told_size(bincount)
+@predict_size(bincount)
 def count_numbers(x, *, least):
     """Return how many numbers are counted. Raises ValueError for a negative number."""
     if x.numel() and int(x.min()) < 0:
@@ -119,4 +119,4 @@ def argwhere(condition):
 
 
 argwhere.infer_shape(lambda condition: ("?", len(condition.shape)))
-told_size(argwhere)(lambda condition: int(condition.count_nonzero()))
+predict_size(argwhere)(lambda condition: int(condition.count_nonzero()))

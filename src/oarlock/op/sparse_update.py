@@ -12,7 +12,7 @@ from oarlock.op.indexing import gather
 from oarlock.op.sorting import searchsorted
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
-from oarlock.registry.told_size import told_size
+from oarlock.registry.value_sizes import predict_size
 from oarlock.tensor.indexing import require_rows
 from oarlock.tensor.memory_format import copies
 from oarlock.tensor.optimizer_steps import distinct_rows, replace_rows, require_rate, subtract_rows
@@ -38,7 +38,7 @@ def coalesce(rows, values):
 
 coalesce.infer_shape(lambda rows, values: [("?count",), ("?count", *values.shape[1:])])
 coalesce.gradient_programs(values=lambda rows, distinct, dsums: gather(dsums, searchsorted(distinct, rows)))
-told_size(coalesce)(lambda rows, values: torch.unique(rows).numel())
+predict_size(coalesce)(lambda rows, values: torch.unique(rows).numel())
 
 
 @operator(

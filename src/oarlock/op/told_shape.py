@@ -16,8 +16,8 @@ from oarlock.op.manipulation import reshape_like
 from oarlock.op.reduction import sum_to_shape
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
-from oarlock.registry.attribute_spec import UnknownSizes
-from oarlock.registry.told_size import told_size
+from oarlock.registry.attributes import UnknownSizes
+from oarlock.registry.value_sizes import predict_size
 from oarlock.tensor.dtype import to_torch
 
 __all__ = ["arange", "broadcast_to", "narrow", "size", "view"]
@@ -194,7 +194,7 @@ def arange(like, *, stop: Sizes, start: Sizes = _ZERO, step: int = 1, dtype: DTy
     )
 
 
-@told_size(arange)
+@predict_size(arange)
 def count_of(like, *, stop, start, step, dtype=None):
     return max(0, -((start[0] - stop[0]) // step))
 

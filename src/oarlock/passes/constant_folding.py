@@ -12,7 +12,7 @@ from oarlock.ir.var import Var
 from oarlock.passes.rewriter import declare, is_pure, new_op, rewrite
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
-from oarlock.registry.own_values import checks_values
+from oarlock.registry.value_checks import checks_values
 
 __all__ = ["constant_folding", "is_small"]
 

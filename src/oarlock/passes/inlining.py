@@ -7,7 +7,7 @@ from oarlock.ir.traversal import inner_blocks
 from oarlock.ir.var import Var
 from oarlock.op.control.layout import Layout
 from oarlock.registry.catalogue import Catalogue
-from oarlock.registry.own_values import checks_values
+from oarlock.registry.value_checks import checks_values
 
 __all__ = ["inline"]
 

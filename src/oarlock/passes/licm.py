@@ -8,7 +8,7 @@ from oarlock.ir.var import Var
 from oarlock.op.control.layout import Layout
 from oarlock.passes.loops import copy_op
 from oarlock.registry.catalogue import Catalogue
-from oarlock.registry.own_values import checks_values
+from oarlock.registry.value_checks import checks_values
 
 __all__ = ["licm"]
 

@@ -10,9 +10,9 @@ from oarlock.ir.var import Var
 from oarlock.op.control.active_rows import is_by_row
 from oarlock.op.control.even_sizes import even_sizes
 from oarlock.op.control.layout import Layout
-from oarlock.registry.axes import attributes_on_stacks, axes_alone
+from oarlock.registry.attributes import attributes_on_stacks, axes_alone
 from oarlock.registry.declaration import Operator
-from oarlock.registry.own_values import checks_values
+from oarlock.registry.value_checks import checks_values
 
 __all__ = ["StackedNames", "attributes_outside", "broadcasts", "copy_op", "loops_in", "outside_shape", "sums_rows"]
 

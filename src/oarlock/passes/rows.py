@@ -11,7 +11,7 @@ from typing import NamedTuple
 from oarlock.ir.operation import Op
 from oarlock.ir.size import Shape, Size, is_polynomial, multiply, names_in, product, rename
 from oarlock.ir.var import Var
-from oarlock.registry.axes import axes_alone
+from oarlock.registry.attributes import axes_alone
 from oarlock.registry.declaration import Operator
 
 __all__ = ["BY_FIRST_AXIS", "SHAPED", "TOLD", "Place", "axes_with", "is_multiple", "place_after", "reshaped"]

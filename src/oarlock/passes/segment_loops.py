@@ -13,7 +13,7 @@ from oarlock.op.control.layout import Carried, Layout
 from oarlock.passes.loops import StackedNames, loops_in, outside_shape
 from oarlock.passes.rewriter import declare
 from oarlock.registry.catalogue import Catalogue, standard
-from oarlock.registry.own_values import checks_values
+from oarlock.registry.value_checks import checks_values
 
 __all__ = ["segment_loops"]
 

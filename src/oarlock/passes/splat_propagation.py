@@ -11,7 +11,7 @@ from oarlock.ir.var import Var
 from oarlock.passes.rewriter import declare, is_elementwise, new_op, reader_counts, rewrite, sees
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
-from oarlock.registry.own_values import checks_values
+from oarlock.registry.value_checks import checks_values
 
 __all__ = ["splat_propagation"]
 

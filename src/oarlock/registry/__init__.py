@@ -7,8 +7,8 @@ from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.creator import append_op, create
 from oarlock.registry.declaration import Operator
 from oarlock.registry.decorator import operator
+from oarlock.registry.description import op_proto
 from oarlock.registry.fused_operator import fused_backward
-from oarlock.registry.opproto import op_proto
 from oarlock.registry.text import parse_program
 from oarlock.registry.type_check import require_legal, typecheck
 from oarlock.suggestions import no_attribute

@@ -18,7 +18,7 @@ from oarlock.ir.attribute import Sizes
 from oarlock.ir.block import Block
 from oarlock.ir.dtype import DType
 from oarlock.ir.var import Var
-from oarlock.registry.attribute_spec import AttributeSpec
+from oarlock.registry.attributes import AttributeSpec
 from oarlock.registry.signature import Slot
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ __all__ = [
     "format_type",
     "format_types",
     "given_attributes",
-    "told_slot",
+    "size_slot",
 ]
 
 _BY_PASSES = ("random_id", "first_row", "all_rows")  # attributes of random ops that passes set, not callers
@@ -58,11 +58,11 @@ def call_signatures(operator: "Operator") -> list[Signature]:
     The others pass keyword-only attributes positionally, omit an input that only provides sizes, or pass the variables of the last slot one
     by one.
     """
-    slots, told = operator.signature.inputs, told_slot(operator)
+    slots, sizes_slot = operator.signature.inputs, size_slot(operator)
     behind = [_attribute(operator.attributes[name]) for name in given_attributes(operator)]
-    inputs = [_input(slot, told) for slot in slots]
+    inputs = [_input(slot, sizes_slot) for slot in slots]
     forms = _in_places(inputs + behind)
-    if told is not None:
+    if sizes_slot is not None:
         forms += _in_places([*inputs[:-1], *behind])
     elif slots and slots[-1].variadic:
         spread = inputs[-1].replace(kind=Parameter.VAR_POSITIONAL, annotation=Var, default=Parameter.empty)
@@ -85,7 +85,7 @@ def given_attributes(operator: "Operator") -> list[str]:
     return [name for name, spec in operator.attributes.items() if spec.type is not Block and name not in _BY_PASSES]
 
 
-def told_slot(operator: "Operator") -> Slot | None:
+def size_slot(operator: "Operator") -> Slot | None:
     """Return the last slot if it only provides the sizes of an attribute, so that calls may omit it."""
     last = operator.signature.inputs[-1] if operator.signature.inputs else None
     return last if operator.told_attributes and last is not None and last.variadic and last.shape_only else None
@@ -120,10 +120,10 @@ def _spread(operator: "Operator", name: str, value: float) -> object:
     return (item(value),) * count
 
 
-def _input(slot: Slot, told: Slot | None) -> Parameter:
+def _input(slot: Slot, sizes_slot: Slot | None) -> Parameter:
     number = _NUMBERS.get(slot.dtype, float)
     kind: Any = Sequence[Var] | Var if slot.variadic else Var | number if slot.takes_number else Var
-    default = () if slot is told else None if slot.optional else Parameter.empty
+    default = () if slot is sizes_slot else None if slot.optional else Parameter.empty
     return Parameter(slot.name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind | None if slot.optional else kind)
 
 

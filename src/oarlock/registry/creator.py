@@ -13,13 +13,12 @@ from oarlock.ir.python_number import is_bool
 from oarlock.ir.rollback import undone_on_error
 from oarlock.ir.var import Var, is_among
 from oarlock.old_names import OLD_KEYWORDS, OLD_OPERATORS, renamed, renamed_keywords
-from oarlock.registry.call_signature import format_call, given_attributes, spread_numbers, told_slot
+from oarlock.registry.arguments import find_numbers, find_repeated, infer_number_dtypes, repeat, require_held
+from oarlock.registry.call_signature import format_call, given_attributes, size_slot, spread_numbers
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.declaration import Operator
-from oarlock.registry.number import find_numbers, infer_number_dtypes, require_held
 from oarlock.registry.outputs import define_outputs
 from oarlock.registry.random_state import count_draws
-from oarlock.registry.repetition import find_repeated, repeat
 from oarlock.registry.signature import Slot, TensorType
 
 __all__ = ["append_constant", "append_op", "block_for", "create", "describe_value", "find_read_hint", "require_type", "seen"]
@@ -145,7 +144,7 @@ def _by_name(
     """
     slots, given = operator.signature.inputs, list(arguments)
     last = len(slots) - 1
-    if told_slot(operator) and len(given) > last and not _may_tell(given[last]):
+    if size_slot(operator) and len(given) > last and not _may_be_variables(given[last]):
         given.insert(last, ())
     if slots and slots[last].variadic and len(given) > last + 1 and isinstance(given[last], Var):
         stop = next((number for number, item in enumerate(given) if number > last and not isinstance(item, Var)), len(given))
@@ -163,7 +162,7 @@ def _by_name(
     return (), {**placed, **keywords}
 
 
-def _may_tell(item: object) -> bool:
+def _may_be_variables(item: object) -> bool:
     """Return whether an argument may belong to a slot of variables: a variable, a list with one, or nothing."""
     items = item if isinstance(item, list | tuple) else [item]
     return item is None or not items or any(isinstance(each, Var) for each in items)

@@ -12,27 +12,27 @@ from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.var import Var
 from oarlock.old_names import OLD_DECLARATIONS, OLD_VARIANTS, old_attribute, takes_old_keywords
-from oarlock.registry.attribute_spec import REQUIRED, AttributeSpec, attribute_specs, unknown_attribute
-from oarlock.registry.block_flow import BlockFlow
+from oarlock.registry.attributes import REQUIRED, AttributeSpec, attribute_specs, unknown_attribute
 from oarlock.registry.call_signature import OfEach, call_signature, format_call, format_help
 from oarlock.registry.calling_convention import CallingConvention
-from oarlock.registry.case import Case, GradCheck, Rejects
+from oarlock.registry.case import Case, GradCheck, Rejects, with_default_checks
 from oarlock.registry.catalogue import Catalogue, standard
-from oarlock.registry.default_checks import with_default_checks
+from oarlock.registry.collective import BlockFlow
 from oarlock.registry.gradient import (
     Builder,
     GradientProgram,
     Rule,
+    derive_gradients,
     derive_signature,
     require_differentiable,
     require_gradient_name,
+    require_linear,
 )
 from oarlock.registry.inference import infer_types
 from oarlock.registry.signature import Signature, TensorType
-from oarlock.registry.transpose import derive_gradients, require_linear
 
 if typing.TYPE_CHECKING:
-    from oarlock.registry.own_values import OwnValues
+    from oarlock.registry.value_checks import UncheckedKernel
 
 __all__ = ["OnWorkers", "Operator", "Rounding"]
 
@@ -60,8 +60,8 @@ class Operator(CallingConvention):
     parts: "tuple[Operator, ...]" = ()
     """The operators that a fused operator combines: see `oarlock.registry.fused_operator`."""
 
-    own_values: "OwnValues | None" = None
-    """The kernel that skips checks of values computed by the forward operator: see `oarlock.registry.own_values`."""
+    unchecked_kernel: "UncheckedKernel | None" = None
+    """The kernel that skips checks of values computed by the forward operator: see `oarlock.registry.value_checks`."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Operator(CallingConvention):
         self.gradient_builder: Builder | None = None
         self.infer_function: Callable[..., object] | None = None
         self.shape_check: Callable[..., None] | None = None
-        self.block_sizes: Callable[..., Any] | None = None  # maps an op to its `own_sizes.BlockSizes`
+        self.block_sizes: Callable[..., Any] | None = None  # maps an op to its `value_sizes.BlockSizes`
         self.block_flow: Callable[[Op], BlockFlow] | None = None
         self.catalogue = standard if catalogue is None else catalogue
         if signature is not None:

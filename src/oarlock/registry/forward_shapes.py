@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from oarlock.errors import ShapeError
 from oarlock.ir.shape_rules import differ
 from oarlock.ir.size import Shape, format_shape
-from oarlock.registry.attribute_spec import REQUIRED
+from oarlock.registry.attributes import REQUIRED
 from oarlock.registry.gradient import parameter_source
 from oarlock.registry.signature import Slot, TensorType
 

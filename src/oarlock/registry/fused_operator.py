@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from oarlock.errors import DeclarationError
-from oarlock.registry.attribute_spec import AttributeSpec, require_default
+from oarlock.registry.attributes import AttributeSpec, require_default
 from oarlock.registry.declaration import Operator
 from oarlock.registry.signature import Signature, Slot, TensorType, renamed
 

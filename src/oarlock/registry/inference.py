@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from oarlock.errors import OarlockError, ShapeError
 from oarlock.ir.size import Shape
 from oarlock.ir.var import Var
+from oarlock.registry.attributes import require_known_symbols
 from oarlock.registry.forward_shapes import require_forward_shapes
 from oarlock.registry.signature import TensorType
-from oarlock.registry.told_attributes import require_told
 
 if TYPE_CHECKING:
     from oarlock.registry.declaration import Operator
@@ -32,7 +32,7 @@ def infer_types(
         require_forward_shapes(operator, given, attributes)
     shapes = [type.shape for types in given.values() for type in types if type.shape is not None]
     for name in operator.told_attributes:
-        require_told(operator, name, attributes.get(name), shapes)
+        require_known_symbols(operator, name, attributes.get(name), shapes)
     if operator.shape_check is not None and len(shapes) == sum(map(len, given.values())):
         _refusing(operator.shape_check, *operator.in_order(given), **attributes)
     if operator.infer_function is None:

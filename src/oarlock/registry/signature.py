@@ -350,9 +350,9 @@ def parse_signature(text: str) -> Signature:
     if not arrow:
         raise DeclarationError(f"a signature has the form 'inputs -> outputs'; there is no '->' in {text!r}")
     signature = Signature(*(tuple(_parse_slot(part, text) for part in _split(side)) for side in (left, right)))
-    told = [slot.name for slot in signature.inputs if slot.dtype.startswith("{")]
-    if told:
-        raise DeclarationError(f"{told[0]} is an input, so its dtype cannot be an attribute, in {text!r}")
+    attribute_dtypes = [slot.name for slot in signature.inputs if slot.dtype.startswith("{")]
+    if attribute_dtypes:
+        raise DeclarationError(f"{attribute_dtypes[0]} is an input, so its dtype cannot be an attribute, in {text!r}")
     return signature
 
 

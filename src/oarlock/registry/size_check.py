@@ -15,15 +15,15 @@ from oarlock.errors import OarlockError, ShapeError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
-from oarlock.ir.size import Shape, Size, evaluate, format_shape, linear, names_in, told_together
+from oarlock.ir.size import Shape, Size, evaluate, format_shape, linear, names_in, solve_shapes
 from oarlock.ir.traversal import walk_ops
 from oarlock.ir.var import Var
+from oarlock.registry.attributes import substitute_numbers
 from oarlock.registry.call_signature import format_call
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 from oarlock.registry.forward_shapes import find_forward_call
 from oarlock.registry.signature import TensorType
-from oarlock.registry.told_attributes import numbers_in
 
 __all__ = [
     "SizeCheck",
@@ -125,14 +125,14 @@ def check_sizes(op: Op, catalogue: Catalogue, given: Mapping[str, Sequence[Any]]
 def fed_sizes(program: Program, needed: AbstractSet[Var] | None = None) -> frozenset[Size]:
     """Return the symbols known from the shapes of a program's inputs: of all inputs, or of those `needed`."""
     if needed is not None:
-        return _told_by(var for var in program.main.inputs if var in needed)
+        return _symbols_of(var for var in program.main.inputs if var in needed)
     found = _fed.get(program)
     if found is None or found[0] != program.revision:
-        found = _fed[program] = program.revision, _told_by(program.main.inputs)
+        found = _fed[program] = program.revision, _symbols_of(program.main.inputs)
     return found[1]
 
 
-def _told_by(inputs: Iterable[Var]) -> frozenset[Size]:
+def _symbols_of(inputs: Iterable[Var]) -> frozenset[Size]:
     sizes = {size for var in inputs for size in var.shape or () if isinstance(size, str)}
     return frozenset(sizes | {found[0] for found in map(linear, sizes) if found})
 
@@ -223,7 +223,7 @@ def _find_fault(
         return error
     except (ValueError, ArithmeticError) as error:  # from a custom rule
         return ShapeError(str(error))
-    values = told_together((shape or () for shape in declared), shapes)  # type: ignore[arg-type]
+    values = solve_shapes((shape or () for shape in declared), shapes)  # type: ignore[arg-type]
     for type, wanted in zip((type for each in inferred.values() for type in each), outputs, strict=False):
         for size, expected in zip(type.shape or (), wanted or (), strict=False):
             number = evaluate(expected, values)
@@ -248,7 +248,7 @@ def infer_from_numbers(
     held = dict(attributes)
     for name in operator.told_attributes.keys() & held.keys():
         if isinstance(value := held[name], Sizes):
-            found = numbers_in(value, [shape or () for shape in declared], shapes)
+            found = substitute_numbers(value, [shape or () for shape in declared], shapes)
             held[name] = Sizes(-1 if isinstance(size, str) else size for size in found)
     numbers = itertools.count()
     return operator.infer(types, held, lambda: f"unknown@{next(numbers)}")

@@ -14,16 +14,16 @@ from oarlock.ir.size import Size, names_in
 from oarlock.ir.var import Var
 from oarlock.ir.verification import verify_program
 from oarlock.registry.catalogue import Catalogue
-from oarlock.registry.collective_order import verify_collective_order
+from oarlock.registry.collective import verify_collective_order
 from oarlock.registry.declaration import Operator
-from oarlock.registry.own_sizes import verify_own_sizes
 from oarlock.registry.signature import TensorType
+from oarlock.registry.value_sizes import verify_value_sizes
 
 __all__ = ["check_blocks", "require_legal", "typecheck"]
 
 _legal: "WeakKeyDictionary[Program, tuple[int, Catalogue]]" = WeakKeyDictionary()  # the revision and catalogue last found legal
 
-_TOLD = "?"  # prefix of unnamed sizes that depend on values; no symbol has it
+_FRESH = "?"  # prefix of unnamed sizes that depend on values; no symbol has it
 
 
 def typecheck(program: Program, catalogue: Catalogue) -> None:
@@ -33,7 +33,7 @@ def typecheck(program: Program, catalogue: Catalogue) -> None:
     must have unique names; and all workers must run the exchanges in blocks equally often.
     """
     verify_initializers(program)
-    verify_own_sizes(program, catalogue, check_blocks(program.blocks, catalogue))
+    verify_value_sizes(program, catalogue, check_blocks(program.blocks, catalogue))
     verify_collective_order(program, catalogue)
 
 
@@ -89,7 +89,7 @@ def _check_op(op: Op, operator: Operator) -> dict[str, Var]:
         raise ArgumentError("an attribute is missing or not in its normalized form")
     types = {slot: [TensorType(var.dtype, var.shape) for var in vars] for slot, vars in op.inputs.items()}
     numbers = itertools.count()
-    inferred = _infer(operator, types, converted, lambda: f"{_TOLD}{next(numbers)}")
+    inferred = _infer(operator, types, converted, lambda: f"{_FRESH}{next(numbers)}")
     made: dict[str, tuple[Size, Var]] = {}
     for slot, vars in op.outputs.items():
         expected = inferred.get(slot, [])
@@ -122,7 +122,7 @@ def _check_output(var: Var, inferred: TensorType, made: dict[str, tuple[Size, Va
     else:
         fits = len(declared.shape) == len(inferred.shape)
         for size, follows in zip(declared.shape, inferred.shape, strict=False):
-            if isinstance(follows, str) and follows.startswith(_TOLD):
+            if isinstance(follows, str) and follows.startswith(_FRESH):
                 fits = fits and isinstance(size, str) and names_in(size) == {size} and made.setdefault(size, (follows, var))[0] == follows
             else:
                 fits = fits and size == follows
@@ -132,5 +132,5 @@ def _check_output(var: Var, inferred: TensorType, made: dict[str, tuple[Size, Va
 
 def _printed(type: TensorType) -> TensorType:
     """Return the type with "?" for all sizes that depend on values."""
-    sizes = None if type.shape is None else tuple(_TOLD if str(size).startswith(_TOLD) else size for size in type.shape)
+    sizes = None if type.shape is None else tuple(_FRESH if str(size).startswith(_FRESH) else size for size in type.shape)
     return TensorType(type.dtype, sizes)

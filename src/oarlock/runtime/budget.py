@@ -11,11 +11,11 @@ from oarlock.errors import LimitError
 from oarlock.ir.dtype import DType
 from oarlock.ir.operation import Op
 from oarlock.ir.size import evaluate
+from oarlock.registry.attributes import declared_shapes
 from oarlock.registry.declaration import Operator
 from oarlock.registry.signature import TensorType
 from oarlock.registry.size_check import infer_from_numbers
-from oarlock.registry.told_attributes import shapes_of
-from oarlock.registry.told_size import find_told_size
+from oarlock.registry.value_sizes import find_size_prediction
 from oarlock.tensor.dtype import from_torch
 from oarlock.tensor.stacks import Stack, leaves
 
@@ -91,12 +91,12 @@ def bytes_of(values: Iterable[Stack]) -> int:
 
 def _expected_bytes(op: Op, operator: Operator, given: Mapping[str, Sequence[Stack]], attributes: Mapping[str, object]) -> int:
     """Return the size of an op's outputs in bytes, from the input shapes or, if needed, the input values."""
-    told = find_told_size(operator)
-    unknown = None if told is None else told(*operator.arguments(given), **attributes)
-    return sum(math.prod(_told(shape, unknown)) * dtype.itemsize for dtype, shape in _expected(op, operator, given, attributes))
+    predict = find_size_prediction(operator)
+    unknown = None if predict is None else predict(*operator.arguments(given), **attributes)
+    return sum(math.prod(_fill_unknown(shape, unknown)) * dtype.itemsize for dtype, shape in _expected(op, operator, given, attributes))
 
 
-def _told(shape: Iterable[int | None], unknown: int | None) -> list[int]:
+def _fill_unknown(shape: Iterable[int | None], unknown: int | None) -> list[int]:
     """Replace the unknown size by `unknown`; drop it if that is unknown too."""
     sizes = (unknown if size is None else size for size in shape)
     return [size for size in sizes if size is not None]
@@ -115,7 +115,7 @@ def _expected(
         return [(var.dtype, [evaluate(size, sizes) for size in var.shape or ()]) for var in op.writes]
     types = {slot: [TensorType(_dtype(value), tuple(value.shape)) for value in values] for slot, values in given.items()}  # type: ignore
     shapes = [getattr(value, "shape", ()) for values in given.values() for value in values]
-    inferred = infer_from_numbers(operator, types, attributes, shapes_of(op, operator), shapes)
+    inferred = infer_from_numbers(operator, types, attributes, declared_shapes(op, operator), shapes)
     found = [(type.dtype, type.shape or ()) for types in inferred.values() for type in types]
     return [(dtype, [size if isinstance(size, int) else None for size in shape]) for dtype, shape in found]
 

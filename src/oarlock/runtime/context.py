@@ -13,7 +13,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.location import here
 from oarlock.ir.names import COUNTER, DRAWS, forward_name
 from oarlock.ir.operation import Op
-from oarlock.ir.size import Size, evaluate, names_in, told
+from oarlock.ir.size import Size, evaluate, names_in, solve_shape
 from oarlock.ir.var import Var
 from oarlock.runtime import random
 from oarlock.runtime.budget import Budget, bytes_of
@@ -189,6 +189,6 @@ class KernelContext:
             found = self._scope.find_var(var.name)
             value = found.value if found is not None and found.is_set else None
             if isinstance(value, torch.Tensor):
-                sizes |= told(var.shape or (), value.shape)
+                sizes |= solve_shape(var.shape or (), value.shape)
                 number = evaluate(size, sizes)
         return max(evaluate(size, {**dict.fromkeys(names_in(size), 0), **sizes}) or 0, 0)

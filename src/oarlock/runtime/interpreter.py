@@ -13,10 +13,10 @@ from oarlock.ir.block import Block
 from oarlock.ir.names import DRAWS
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.var import Var, is_among
+from oarlock.registry.attributes import declared_shapes, needs_input_sizes, substitute_numbers
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 from oarlock.registry.size_check import check_sizes
-from oarlock.registry.told_attributes import asks_inputs, numbers_in, shapes_of
 from oarlock.runtime import recording
 from oarlock.runtime.context import Context, KernelContext, draws_done
 from oarlock.runtime.kernel_error import explain
@@ -105,9 +105,9 @@ class Interpreter:
             if isinstance(value, Var):
                 numbers = read_var(value, op, scope)
                 held[name] = Sizes(numbers.tolist()) if operator.attributes[name].type is Sizes else numbers.item()
-            elif asks_inputs(operator, name, value):
+            elif needs_input_sizes(operator, name, value):
                 shapes = [getattr(each, "shape", ()) for values in given.values() for each in values]
-                held[name] = numbers_in(value, shapes_of(op, operator), shapes)  # type: ignore[arg-type]
+                held[name] = substitute_numbers(value, declared_shapes(op, operator), shapes)  # type: ignore[arg-type]
         return held
 
 

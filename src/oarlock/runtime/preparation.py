@@ -9,7 +9,7 @@ import torch
 from oarlock.errors import ScopeError
 from oarlock.ir.operation import Op, Role
 from oarlock.ir.program import Program
-from oarlock.ir.size import told_together
+from oarlock.ir.size import solve_shapes
 from oarlock.ir.traversal import needed_ops
 from oarlock.passes.pipeline import optimize
 from oarlock.passes.places import places_named, write_moves
@@ -149,7 +149,7 @@ class Prepared:
             backend=backend,
         )
 
-    def given(self, feed: Mapping[str, object], context: Context) -> Mapping[str, torch.Tensor]:
+    def prepare_feed(self, feed: Mapping[str, object], context: Context) -> Mapping[str, torch.Tensor]:
         """Return the input tensors of a run, at their places. Raises FeedError, and ScopeError."""
         if context.scope.dropped:  # checked here, because a plan may read nothing from it
             raise ScopeError("this scope was dropped")
@@ -174,7 +174,7 @@ class Prepared:
         recorder = recording.recorder
         begun = None if recorder is None else recorder.begin_step()
         self.require_as_prepared(context.scope)
-        tensors = self.given(feed, context)
+        tensors = self.prepare_feed(feed, context)
         self._require_stored(context)
         frame = context.scope.new_scope("main")
         scopes = None
@@ -235,7 +235,7 @@ class Prepared:
         shapes = tuple(tensor.shape for tensor in tensors.values())
         if shapes in self._fitting:
             return
-        sizes = told_together((self.program.main.vars[name].shape or () for name in tensors), shapes)
+        sizes = solve_shapes((self.program.main.vars[name].shape or () for name in tensors), shapes)
         for check in self._fed_checks:
             check(*check.evaluate(sizes))
         if len(self._fitting) >= _MOST_FITTING:

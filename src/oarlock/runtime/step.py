@@ -132,7 +132,7 @@ class _Planned(Step):
         if lease.cached is not None and not self._scope.dropped and self._prepared.recognizes(feed):
             fed = feed
         else:
-            fed = self._prepared.given(feed, self._context)
+            fed = self._prepared.prepare_feed(feed, self._context)
         lease.running.append(None)  # before the values are read: while this run is in progress, they are not overwritten
         try:
             cached = lease.cached or self._read()
@@ -262,7 +262,7 @@ class _Update(_Planned):
             if lease.cached is not None and not self._scope.dropped and self._prepared.recognizes(feed):
                 fed = feed
             else:
-                fed = self._prepared.given(feed, self._context)
+                fed = self._prepared.prepare_feed(feed, self._context)
             lease.running.append(None)
             try:
                 if lease.cached is None:

@@ -93,14 +93,14 @@ def _follow_numbers(op: Op, symbol: str, places: dict[Var, Place], numbers: dict
 
 def _follow(op: Op, operator: Operator, symbol: str, places: dict[Var, Place]) -> None:
     """Add to `places` the row dimension of the results of `op`. Raises _NotShownError if it is not proved to compute rows independently."""
-    told = {slot.name for slot in operator.signature.inputs if slot.shape_only}
-    carrying = [var for slot, vars in op.inputs.items() if slot not in told for var in vars if var in places]
+    shape_only = {slot.name for slot in operator.signature.inputs if slot.shape_only}
+    carrying = [var for slot, vars in op.inputs.items() if slot not in shape_only for var in vars if var in places]
     attributes = [value for value in op.attributes.values() if isinstance(value, Var)]
-    counts = any(axes_with(var.shape, symbol) for slot in told for var in op.inputs.get(slot, ()))
+    counts = any(axes_with(var.shape, symbol) for slot in shape_only for var in op.inputs.get(slot, ()))
     if op.blocks or (attributes and (carrying or counts)) or any(var in places for var in attributes):
         raise _not_shown(op)
     if carrying:
-        place = None if op.type not in SHAPED and _is_told(op, symbol) else place_after(operator, op, symbol, places)
+        place = None if op.type not in SHAPED and _attribute_has_rows(op, symbol) else place_after(operator, op, symbol, places)
     elif op.type in (*_FILLED, "broadcast_to"):  # all rows of the result are equal
         place = next((Place(axis) for var in op.writes for axis in axes_with(var.shape, symbol)), None)
         if place is None and not _names(op, symbol):
@@ -119,10 +119,10 @@ def _follow(op: Op, operator: Operator, symbol: str, places: dict[Var, Place]) -
 
 def _names(op: Op, symbol: str) -> bool:
     """Return whether an attribute or an output shape depends on the row count."""
-    return _is_told(op, symbol) or any(axes_with(var.shape, symbol) for var in op.writes)
+    return _attribute_has_rows(op, symbol) or any(axes_with(var.shape, symbol) for var in op.writes)
 
 
-def _is_told(op: Op, symbol: str) -> bool:
+def _attribute_has_rows(op: Op, symbol: str) -> bool:
     """Return whether an attribute depends on the row count."""
     sizes = [size for value in op.attributes.values() if isinstance(value, tuple) for size in value if isinstance(size, str)]
     return any(symbol in names_in(size) for size in sizes)

@@ -11,11 +11,11 @@ import torch
 
 from oarlock.ir.operation import Op
 from oarlock.ir.program import Program
-from oarlock.ir.size import evaluate, solve, told
+from oarlock.ir.size import evaluate, solve, solve_shape
 from oarlock.ir.traversal import needed_ops, walk_ops
 from oarlock.ir.var import Var
 from oarlock.registry.catalogue import Catalogue
-from oarlock.registry.told_size import find_told_size, is_bounded_by_inputs
+from oarlock.registry.value_sizes import find_size_prediction, is_bounded_by_inputs
 
 __all__ = ["RunSize", "RunSizes", "computes_sizes"]
 
@@ -66,16 +66,16 @@ class RunSizes:
         self._targets = dict(program.targets)
         ops = needed_ops(program.main.ops, program.targets.values())
         self._line = _line(ops, set(program.targets.values()))
-        found = [(op, find_told_size(catalogue.get(op.type)), catalogue.get(op.type)) for op in ops]
-        self._told = [(op, function, operator) for op, function, operator in found if function is not None]
+        found = [(op, find_size_prediction(catalogue.get(op.type)), catalogue.get(op.type)) for op in ops]
+        self._predictions = [(op, function, operator) for op, function, operator in found if function is not None]
         self._sized = lru_cache(_REMEMBERED)(self._compute)
 
     def of(self, feed: Mapping[str, torch.Tensor]) -> RunSize:
         """Return the size of a run with these input tensors, which match their declarations."""
         known: dict[str, int] = {}
         for name, tensor in feed.items():
-            known |= told(self._inputs[name].shape or (), tensor.shape)
-        for op, function, operator in self._told:
+            known |= solve_shape(self._inputs[name].shape or (), tensor.shape)
+        for op, function, operator in self._predictions:
             unknown = {size for var in op.writes for size in var.shape or () if evaluate(size, known) is None}
             given = {slot: [self._value(var, feed, known) for var in vars] for slot, vars in op.inputs.items()}
             if len(unknown) == 1 and all(value is not None for values in given.values() for value in values):

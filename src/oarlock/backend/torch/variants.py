@@ -68,7 +68,7 @@ class Variants:
     def expressions_of(self, function: Kernel) -> list[Expression]:
         """Return the expressions of one function. Only these are derived, as a plan uses few functions."""
         if function not in self._lowered:
-            own = self.operator.own_values
+            own = self.operator.unchecked_kernel
             others = (self.number, None if own is None else own.kernel)  # called as functions, as they compute less than the kernel
             derived = [] if function in others else derive_expressions(self.operator, function)
             self._lowered[function] = [*self._expressions.get(function, ()), *derived]

@@ -18,7 +18,7 @@ from oarlock.ir.var import Var, are_same, is_among
 from oarlock.passes.canonicalization import number_of
 from oarlock.passes.rewriter import declare, is_pure, new_op, reader_counts, rewrite
 from oarlock.registry.catalogue import standard
-from oarlock.registry.own_values import checks_values
+from oarlock.registry.value_checks import checks_values
 
 __all__ = ["compute_constants", "replace_formulas", "roll_halves"]
 

@@ -18,8 +18,8 @@ from oarlock.op.magnitude import abs_
 from oarlock.op.matrix import linear
 from oarlock.op.powers import power
 from oarlock.op.unary import reciprocal, rsqrt, sqrt, square
+from oarlock.registry.arguments import is_number
 from oarlock.registry.creator import append_constant, describe_value, find_read_hint, seen
-from oarlock.registry.number import is_number
 
 __all__ = ["constant_like", "is_one", "masks_as_numbers"]
 

@@ -23,8 +23,8 @@ from oarlock.ir.python_number import is_bool
 from oarlock.ir.var import Var
 from oarlock.op.comparison import equal, not_equal
 from oarlock.op.composed.arithmetic import constant_like, masks_as_numbers
+from oarlock.registry.arguments import is_number
 from oarlock.registry.creator import seen
-from oarlock.registry.number import is_number
 
 __all__ = ["compare_identities"]
 

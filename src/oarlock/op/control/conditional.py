@@ -12,9 +12,8 @@ from oarlock.op.control.layout import flow_of
 from oarlock.op.reduction import reduce_sum
 from oarlock.op.trusted_operator import operator
 from oarlock.registry.gradient import Backward
-from oarlock.registry.own_sizes import BlockSizes
 from oarlock.registry.signature import TensorType
-from oarlock.registry.told_size import told_size
+from oarlock.registry.value_sizes import BlockSizes, predict_size
 from oarlock.tensor.stacks import Stack, stack
 
 __all__ = ["conditional_block"]
@@ -72,7 +71,7 @@ conditional_block.block_sizes = branch_sizes
 conditional_block.block_flow = flow_of
 
 
-@told_size(conditional_block, bounded=True)
+@predict_size(conditional_block, bounded=True)
 def branch_ran(values, free, when=None, *, body):
     return 1 if when is None or when else 0
 

@@ -6,7 +6,7 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.traversal import free_vars
 from oarlock.ir.var import Var
-from oarlock.registry.block_flow import BlockFlow
+from oarlock.registry.collective import BlockFlow
 
 __all__ = ["Carried", "Layout", "flow_of"]
 

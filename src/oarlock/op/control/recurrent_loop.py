@@ -13,9 +13,8 @@ from oarlock.op.control.active_rows import active_rows, is_by_row, require_rows,
 from oarlock.op.control.layout import flow_of
 from oarlock.op.control.ragged_rows import RaggedRows, elements_in
 from oarlock.op.trusted_operator import operator
-from oarlock.registry.own_sizes import BlockSizes
 from oarlock.registry.signature import TensorType
-from oarlock.registry.told_size import told_size
+from oarlock.registry.value_sizes import BlockSizes, predict_size
 from oarlock.tensor.sequences import lengths_in
 from oarlock.tensor.stacks import Stack, stack
 
@@ -69,7 +68,7 @@ def recurrent(context, sequences, initial, free, splits=None, *, body: Block, su
     return joined, memories, totals
 
 
-@told_size(recurrent, bounded=True)
+@predict_size(recurrent, bounded=True)
 def recurrent_steps(sequences, initial, free, splits=None, *, body, summed, reverse, segments=0):
     if splits is None:
         return len(sequences[0])

@@ -24,7 +24,7 @@ from oarlock.passes.parallel.row_operators import EXPANSIONS, SEQUENCES, shares_
 from oarlock.passes.parallel.share_rules import decide_shares
 from oarlock.passes.parallel.valid_rows import VALID_WAYS, decide_valid_mean
 from oarlock.passes.rows import Place, axes_with, is_multiple, place_after, reshaped
-from oarlock.registry.axes import axes_alone
+from oarlock.registry.attributes import axes_alone
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
 

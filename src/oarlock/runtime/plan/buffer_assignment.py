@@ -9,10 +9,10 @@ from oarlock.ir.operation import Op
 from oarlock.ir.size import names_in
 from oarlock.ir.var import Var, is_among
 from oarlock.op.control.layout import Layout
-from oarlock.registry.axes import is_along_last
+from oarlock.registry.attributes import is_along_last
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.declaration import Operator
-from oarlock.registry.own_values import trusts
+from oarlock.registry.value_checks import may_skip_checks
 from oarlock.runtime.plan.alias_sets import AliasSets
 from oarlock.runtime.plan.liveness import Liveness
 
@@ -202,8 +202,8 @@ class BufferAssignment:
                 self._parts.update(result for result, source in pairs if source in self._parts)
                 self._calls[op] = Call(kernel)
                 return
-        own = operator.own_values
-        self._calls[op] = Call(own.kernel if own is not None and trusts(operator, op) else operator.kernel)
+        own = operator.unchecked_kernel
+        self._calls[op] = Call(own.kernel if own is not None and may_skip_checks(operator, op) else operator.kernel)
         if operator.aliases:
             self._parts.update(op.writes)
 

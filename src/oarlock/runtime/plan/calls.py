@@ -26,7 +26,7 @@ def text_of(emitter: "Emitter", op: Op, call: "Call") -> str:
         stem = f"{op.type}_out"
     elif call.kernel is operator.kernel:
         stem = op.type
-    elif operator.own_values is not None and call.kernel is operator.own_values.kernel:
+    elif operator.unchecked_kernel is not None and call.kernel is operator.unchecked_kernel.kernel:
         stem = f"{op.type}_unchecked"
     else:
         stem = f"{op.type}_number" if call.kernel is variants_of(operator).number else f"{op.type}_in_place"

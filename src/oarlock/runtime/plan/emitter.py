@@ -13,10 +13,10 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.size import Size, linear, names_in
 from oarlock.ir.var import Var, is_among
+from oarlock.registry.attributes import declared_shapes, needs_input_sizes
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.signature import Slot
 from oarlock.registry.size_check import SizeCheck
-from oarlock.registry.told_attributes import asks_inputs, shapes_of
 from oarlock.runtime.plan import calls, control_flow, loop_support
 from oarlock.runtime.plan.asked_sizes import asked_sizes, symbolic_sizes, symbols_of
 from oarlock.runtime.plan.buffer_assignment import Call
@@ -326,8 +326,8 @@ class Emitter:
             if operator.attributes[name].type is Sizes:
                 return f"{self.source.bind('sizes', loop_support.sizes_in)}({self.source.name(value)})"
             return self.number(value)
-        if isinstance(value, Sizes) and asks_inputs(operator, name, value):
-            read = partial(loop_support.numbers_told, value, shapes_of(op, operator))
+        if isinstance(value, Sizes) and needs_input_sizes(operator, name, value):
+            read = partial(loop_support.numbers_told, value, declared_shapes(op, operator))
             vars = (var for slot in operator.signature.inputs for var in op.inputs.get(slot.name, ()))
             return f"{self.source.bind('sizes', read)}({', '.join(map(self.shape, vars))})"
         return self._literal(name, value)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from oarlock.ir.operation import Op
 from oarlock.op.control.layout import Layout
-from oarlock.registry.own_values import checks_values
+from oarlock.registry.value_checks import checks_values
 
 if TYPE_CHECKING:
     from oarlock.runtime.plan.emitter import Emitter

@@ -12,7 +12,7 @@ from oarlock.op.control.conditional import require_ran
 from oarlock.op.control.ragged_rows import RaggedRows
 from oarlock.op.control.recurrent_loop import require_one_length, segments_of
 from oarlock.op.control.while_loop import require_trips
-from oarlock.registry.told_attributes import numbers_in
+from oarlock.registry.attributes import substitute_numbers
 from oarlock.runtime.plan.workspace import fill
 from oarlock.tensor.dtype import to_torch
 from oarlock.tensor.stacks import Stack, leaves, stack
@@ -88,8 +88,8 @@ def sizes_in(numbers: torch.Tensor) -> Sizes:
 
 
 def numbers_told(sizes: Sizes, shapes: tuple[Shape, ...], *given: torch.Size) -> Sizes:
-    """The sizes of an attribute, as inputs of the shapes `given` tell them; see `oarlock.registry.told_attributes`."""
-    return numbers_in(sizes, shapes, given)
+    """The sizes of an attribute, as inputs of the shapes `given` tell them; see `oarlock.registry.attributes`."""
+    return substitute_numbers(sizes, shapes, given)
 
 
 def poison(value: Stack | None, byte: int | None = None) -> None:

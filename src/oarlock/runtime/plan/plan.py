@@ -16,8 +16,8 @@ from oarlock.ir.block import Block
 from oarlock.ir.operation import Op
 from oarlock.ir.var import Var, is_among
 from oarlock.registry.catalogue import Catalogue
-from oarlock.registry.own_values import checks_values
 from oarlock.registry.size_check import SizeCheck
+from oarlock.registry.value_checks import checks_values
 from oarlock.runtime import recording
 from oarlock.runtime.context import Context, KernelContext, draws_done
 from oarlock.runtime.kernel_error import explain

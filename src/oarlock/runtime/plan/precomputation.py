@@ -11,7 +11,7 @@ from oarlock.ir.traversal import needed_ops, walk_ops
 from oarlock.ir.var import Var
 from oarlock.passes.rewriter import is_pure
 from oarlock.registry.catalogue import Catalogue
-from oarlock.registry.own_values import checks_values
+from oarlock.registry.value_checks import checks_values
 from oarlock.runtime.plan.alias_sets import AliasSets
 from oarlock.runtime.plan.constants import find_constants
 from oarlock.runtime.plan.liveness import Liveness

@@ -13,7 +13,7 @@ from oarlock.ir.operation import Op
 from oarlock.ir.size import evaluate, names_in
 from oarlock.ir.var import Var, is_among
 from oarlock.registry.catalogue import Catalogue
-from oarlock.registry.own_values import checks_values
+from oarlock.registry.value_checks import checks_values
 from oarlock.runtime.plan.liveness import Liveness
 from oarlock.runtime.plan.numbers import Numbers
 from oarlock.tensor.dtype import to_torch

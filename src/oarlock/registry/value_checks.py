@@ -12,10 +12,10 @@ from oarlock.ir.var import is_among
 from oarlock.registry.declaration import Operator
 from oarlock.registry.size_check import leaves_sizes_to_values
 
-__all__ = ["OwnValues", "checks_values", "trusts", "unchecked"]
+__all__ = ["UncheckedKernel", "checks_values", "may_skip_checks", "unchecked"]
 
 
-class OwnValues(NamedTuple):
+class UncheckedKernel(NamedTuple):
     """The kernel to use if `slot` was computed by the forward operator from an input with the shape of `like`."""
 
     kernel: Callable[..., object]
@@ -30,15 +30,15 @@ def unchecked(operator: Operator, slot: str, *, like: str) -> Callable[[Callable
     """
 
     def declare(kernel: Callable[..., object]) -> Callable[..., object]:
-        operator.own_values = OwnValues(kernel, slot, like)
+        operator.unchecked_kernel = UncheckedKernel(kernel, slot, like)
         return kernel
 
     return declare
 
 
-def trusts(operator: Operator, op: Op) -> bool:
+def may_skip_checks(operator: Operator, op: Op) -> bool:
     """Return whether the program shows that `op` may use the kernel without value checks."""
-    own, forward = operator.own_values, operator.forward
+    own, forward = operator.unchecked_kernel, operator.forward
     if own is None or forward is None:
         return False
     (given,), (like,) = op.inputs[own.slot], op.inputs[own.like]
@@ -52,4 +52,4 @@ def trusts(operator: Operator, op: Op) -> bool:
 
 def checks_values(operator: Operator, op: Op) -> bool:
     """Return whether values can make `op` fail: its kernel rejects some, or they determine sizes that must fit."""
-    return (operator.checks_values and not trusts(operator, op)) or leaves_sizes_to_values(operator, op)
+    return (operator.checks_values and not may_skip_checks(operator, op)) or leaves_sizes_to_values(operator, op)

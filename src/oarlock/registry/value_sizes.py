@@ -1,6 +1,9 @@
-"""Uniqueness of sizes that depend on values: each has its own name, so that different sizes are never assumed equal."""
+"""Sizes that depend on values: prediction before the kernel allocates memory, and the rule that each has a unique name.
 
-from collections.abc import Iterable, Iterator, Mapping
+Unique names ensure that different sizes are never assumed equal. Predictions are used for memory limits.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from oarlock.errors import VerifyError
@@ -10,8 +13,9 @@ from oarlock.ir.program import Program
 from oarlock.ir.size import Size, names_in
 from oarlock.ir.var import Var
 from oarlock.registry.catalogue import Catalogue
+from oarlock.registry.declaration import Operator
 
-__all__ = ["BlockSizes", "Made", "verify_own_sizes"]
+__all__ = ["BlockSizes", "Made", "find_size_prediction", "is_bounded_by_inputs", "predict_size", "verify_value_sizes"]
 
 Made = Mapping[Op, Mapping[str, Var]]
 """For each op that creates sizes, their names with the first output that has them."""
@@ -33,7 +37,7 @@ def _names(vars: Iterable[Var]) -> set[str]:
     return {name for var in vars for size in (*(var.shape or ()), var.row_splits_of or 1) for name in names_in(size)}
 
 
-def verify_own_sizes(program: Program, catalogue: Catalogue, made: Made) -> None:
+def verify_value_sizes(program: Program, catalogue: Catalogue, made: Made) -> None:
     """Check that every size that depends on values has a unique name. Raises VerifyError for the first that does not.
 
     `made` lists the ops that create sizes. A name created by an op must not be used before it or created by another op, unless an input of
@@ -124,3 +128,33 @@ class _Sizes:
             hint="use a unique name",
             op=op.type,
         )
+
+
+_PREDICTIONS: dict[Operator, Callable[..., int]] = {}
+_BOUNDED: set[Operator] = set()
+
+
+def predict_size(operator: Operator, *, bounded: bool = False) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Declare a function of the kernel's arguments that returns the number for "?" in the output shapes of `operator`.
+
+    It must not need more memory than its arguments, and raises the same as the kernel. `bounded` declares that the outputs are at most of
+    the order of the inputs, whatever their values: the rows of a selection, but not the numbers up to a given one.
+    """
+
+    def declare(function: Callable[..., int]) -> Callable[..., int]:
+        _PREDICTIONS[operator] = function
+        if bounded:
+            _BOUNDED.add(operator)
+        return function
+
+    return declare
+
+
+def find_size_prediction(operator: Operator) -> Callable[..., int] | None:
+    """Return the function that predicts data-dependent output sizes, or None if the shapes determine them."""
+    return _PREDICTIONS.get(operator)
+
+
+def is_bounded_by_inputs(operator: Operator) -> bool:
+    """Return whether the sizes of the inputs bound those of the outputs, so that no value can make these large."""
+    return operator in _BOUNDED or (operator not in _PREDICTIONS and not operator.variable_attributes)

@@ -1,26 +1,47 @@
-"""The attributes that an operator declares: their types and the conversion of values."""
+"""The attributes of operators: their types, the conversion of values, symbols in shapes, and axes.
+
+The kernel gets numbers for symbols in the shape attributes `told_attributes`, known from the op's own inputs. So
+`broadcast_to(x, ids, shape=("n", 4))` has as many rows as `ids`, whose declared shape contains n.
+"""
 
 import functools
 import inspect
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from operator import or_
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-from oarlock.errors import ArgumentError, DeclarationError
+from oarlock.errors import ArgumentError, DeclarationError, ShapeError
 from oarlock.ir.attribute import Sizes
 from oarlock.ir.dtype import DType
+from oarlock.ir.operation import Op
 from oarlock.ir.python_number import as_python
+from oarlock.ir.size import Shape, evaluate, format_shape, linear, names_in, solve_shapes
 from oarlock.ir.var import Var
 from oarlock.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from oarlock.registry.declaration import Operator
 
-__all__ = ["REQUIRED", "AttributeSpec", "UnknownSizes", "attribute_specs", "require_default", "unknown_attribute"]
+__all__ = [
+    "REQUIRED",
+    "AttributeSpec",
+    "UnknownSizes",
+    "attribute_specs",
+    "attributes_on_stacks",
+    "axes_alone",
+    "declared_shapes",
+    "is_along_last",
+    "needs_input_sizes",
+    "require_default",
+    "require_known_symbols",
+    "substitute_numbers",
+    "unknown_attribute",
+]
 
 REQUIRED = inspect.Parameter.empty
 
@@ -142,3 +163,83 @@ def require_default(type: str, spec: AttributeSpec, parameter: inspect.Parameter
     """Check that the kernel has the default of an attribute that was added later. Raises DeclarationError."""
     if spec.added_later and (spec.required or parameter.default != spec.default):
         raise DeclarationError(f"{type}: {spec.name} was added later, so the kernel must declare its default too")
+
+
+def needs_input_sizes(operator: "Operator", name: str, value: object) -> bool:
+    """Return whether the kernel needs numbers for the symbols of attribute `name`."""
+    if name not in operator.told_attributes or not isinstance(value, Sizes) or isinstance(value, UnknownSizes):
+        return False
+    return sum(isinstance(size, str) for size in value) > _inferred_by_kernel(operator, name, value)
+
+
+def _inferred_by_kernel(operator: "Operator", name: str, value: Sizes) -> int:
+    """Return how many symbols of an attribute the kernel can infer by itself, besides a size of -1; 0 if there are no elements."""
+    return 0 if 0 in value else max(0, operator.told_attributes[name] - value.count(-1))
+
+
+def require_known_symbols(operator: "Operator", name: str, value: object, shapes: Sequence[Shape]) -> None:
+    """Check that the inputs determine all symbols of an attribute that the kernel needs. Raises ShapeError."""
+    if not isinstance(value, Sizes) or not needs_input_sizes(operator, name, value):
+        return
+    there = {size for shape in shapes for size in shape if isinstance(size, str)}
+    known = there | {found[0] for found in map(linear, there) if found}
+    unknown = [size for size in value if isinstance(size, str) and size not in known and not names_in(size) <= known]
+    if len(unknown) > _inferred_by_kernel(operator, name, value):
+        slot = next((slot.name for slot in operator.signature.inputs if slot.variadic), None)
+        where = f"; pass variables of that size as {slot}=[...]" if slot else ""
+        raise ShapeError(f"no input determines {' and '.join(dict.fromkeys(unknown))} of {format_shape(value)}{where}")
+
+
+def substitute_numbers(sizes: Sizes, shapes: Iterable[Shape], given: Iterable[Sequence[int]]) -> Sizes:
+    """Return the sizes with symbols replaced by numbers, for inputs declared with `shapes` and given others. Unknown symbols stay."""
+    return _substituted(sizes, tuple(shapes), tuple(map(tuple, given)))
+
+
+@lru_cache(maxsize=4096)  # consecutive steps have the same arguments
+def _substituted(sizes: Sizes, shapes: tuple[Shape, ...], given: tuple[tuple[int, ...], ...]) -> Sizes:
+    values = solve_shapes(shapes, given)
+    found = ((size, evaluate(size, values)) for size in sizes)
+    return Sizes(size if number is None else number for size, number in found)
+
+
+def declared_shapes(op: Op, operator: "Operator") -> tuple[Shape, ...]:
+    """Return the declared shapes of an op's inputs, in slot order."""
+    return tuple(var.shape or () for slot in operator.signature.inputs for var in op.inputs.get(slot.name, ()))
+
+
+def axes_alone(operator: "Operator", attributes: Mapping[str, object], rank: int) -> int:
+    """Return the number of leading axes whose indexes are computed independently, for the maximum rank `rank`. 0 if nothing is declared."""
+    first = attributes.get(operator.axis_attribute or "", operator.axis_left_out)
+    if _names_some(first, operator):
+        return min(axis if axis >= 0 else rank + axis for axis in first)
+    if isinstance(first, tuple):
+        return next((place for place, axis in enumerate(first) if axis != place), len(first))
+    if not isinstance(first, int):
+        return 0
+    return first if first >= 0 else rank + first
+
+
+def attributes_on_stacks(operator: "Operator", attributes: Mapping[str, object]) -> dict[str, object] | None:
+    """Return the attributes for inputs with an additional leading axis that is computed independently; None if nothing is declared."""
+    name = operator.axis_attribute or ""
+    first = attributes.get(name)
+    if is_along_last(operator, attributes):
+        return dict(attributes)
+    if _names_some(first, operator):
+        return {**attributes, name: tuple(axis + 1 if axis >= 0 else axis for axis in first)}
+    if isinstance(first, tuple):
+        return {**attributes, name: (0, *(axis + 1 for axis in first))}
+    if not isinstance(first, int):
+        return None
+    return {**attributes, name: first + 1 if first >= 0 else first}
+
+
+def is_along_last(operator: "Operator", attributes: Mapping[str, object]) -> bool:
+    """Return whether an operator computes across the last axis because no axis is given."""
+    return operator.axis_left_out == -1 and operator.axis_attribute not in attributes
+
+
+def _names_some(axes: object, operator: "Operator") -> TypeGuard[tuple[int, ...]]:
+    """Return whether `axes` are the axes that an operator computes across, not a permutation of all axes."""
+    kind = operator.attributes[operator.axis_attribute].type if operator.axis_attribute else None
+    return isinstance(axes, tuple) and isinstance(kind, UnionType)

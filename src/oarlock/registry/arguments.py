@@ -1,23 +1,31 @@
-"""Python and NumPy numbers as arguments instead of variables: their dtype, and checks that it can represent them."""
+"""Conversion of call arguments: numbers in place of variables, and repetition of inputs along leading axes.
+
+A number gets the dtype of a variable or of the signature, which must be able to represent it. Inputs are broadcast along axes `*~b` with
+NumPy's rules.
+"""
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from numbers import Complex, Real
 from typing import TYPE_CHECKING, TypeGuard
 
-from oarlock.errors import ArgumentError, DTypeError
+from oarlock.errors import ArgumentError, DTypeError, ShapeError
 from oarlock.ir.dtype import DType
 from oarlock.ir.location import here
 from oarlock.ir.python_number import is_bool
+from oarlock.ir.shape_rules import broadcast_shape
+from oarlock.ir.size import Shape, names_in
 from oarlock.ir.var import Var
 from oarlock.registry.call_signature import format_call
+from oarlock.registry.catalogue import standard
+from oarlock.registry.signature import Signature, Slot
 
 if TYPE_CHECKING:
     from oarlock.registry.declaration import Operator
     from oarlock.registry.signature import Slot
 
-__all__ = ["find_numbers", "infer_number_dtypes", "is_number", "require_held"]
+__all__ = ["find_numbers", "find_repeated", "infer_number_dtypes", "is_number", "repeat", "require_held"]
 
 _LARGEST = {DType.FLOAT16: 65504.0, DType.BFLOAT16: 3.3895313892515355e38, DType.FLOAT32: 3.4028234663852886e38}
 
@@ -114,3 +122,35 @@ def _wider(dtype: DType, value: float | complex) -> str | None:
         return 'use ol.op.cast(x, dtype="float32") to convert it'
     widest = DType.COMPLEX128 if dtype.is_complex else DType.FLOAT64 if dtype.is_floating else DType.INT64
     return f'use ol.op.cast(x, dtype="{widest}") for a larger range' if dtype is not widest and math.isfinite(value) else None
+
+
+def find_repeated(signature: Signature, given: Mapping[str, Sequence[Var]]) -> dict[Var, Shape]:
+    """Return the inputs to repeat, with their new shapes; none if the sizes cannot be broadcast."""
+    slots = [slot for slot in signature.inputs if slot.repeated]
+    fronts = {var: front for slot in slots for var in given.get(slot.name, ()) if (front := _front(slot, var)) is not None}
+    if len(set(fronts.values())) < 2:
+        return {}
+    common: Shape = ()
+    try:
+        for front in fronts.values():
+            common = broadcast_shape(common, front)
+    except ShapeError:
+        return {}  # rejected by the signature with a better message
+    return {var: (*common, *(var.shape or ())[len(front) :]) for var, front in fronts.items() if front != common}
+
+
+def _front(slot: Slot, var: Var) -> Shape | None:
+    """Return the sizes of `var` along the axes `*~b`; None if its rank is too small."""
+    behind = len(slot.axes or ()) - 1
+    return None if var.shape is None or len(var.shape) < behind else var.shape[: len(var.shape) - behind]
+
+
+def repeat(given: Mapping[str, Sequence[Var]], wanted: Mapping[Var, Shape]) -> dict[str, list[Var]]:
+    """Append ops that repeat the inputs in `wanted` to the given shapes; return all inputs by slot. The gradients are summed."""
+    broadcast_to, vars = standard.get("broadcast_to"), [var for each in given.values() for var in each]
+    repeated: dict[Var, Var] = {}
+    for var, shape in wanted.items():
+        lacking = {name for size in shape for name in names_in(size)} - {name for size in var.shape or () for name in names_in(size)}
+        like = [other for other in vars if lacking & {name for size in other.shape or () for name in names_in(size)}]
+        repeated[var] = broadcast_to(var, like[:1] if len(lacking) == 1 else like, shape=shape)
+    return {slot: [repeated.get(var, var) for var in each] for slot, each in given.items()}
