@@ -90,7 +90,7 @@ def test_a_message_that_makes_no_sense_is_refused():
             ol.framework.create_operation(described("relu", inputs={"x": ["x"]}, outputs={"y": ["y!"]}))
         empty = described("cast", inputs={"x": ["x"]}, outputs={"y": ["y"]})
         empty.attributes.add(name="dtype")
-        with pytest.raises(ol.VerifyError, match='^cast: attribute "dtype" is not readable: it holds no value'):
+        with pytest.raises(ol.VerifyError, match='^cast: attribute "dtype" is not readable: it has no value'):
             ol.framework.create_operation(empty)
         with pytest.raises(ol.VerifyError, match="^relu: role 4 does not exist$"):
             ol.framework.create_operation(described("relu", inputs={"x": ["x"]}, outputs={"y": ["y"]}, role=4))

@@ -485,7 +485,7 @@ def test_a_description_holds_data_and_never_an_operator_a_scope_or_a_step_net_to
     x, y = main.var("x"), main.new_var("y", ol.DType.FLOAT32, ("n", 3))
     for value in (ol.op.relu, ol.Scope(), lambda: None):
         op = main.append("relu", {"x": [x]}, {"y": [y]}, {"step_net": value})
-        with pytest.raises(ol.ArgumentError, match="^an attribute cannot hold "):
+        with pytest.raises(ol.ArgumentError, match=" is not a valid attribute"):
             main.compile()
         main.ops.remove(op)
     body = program.new_block("body", main)

@@ -62,7 +62,7 @@ def test_programs_whose_parameters_are_updated_differently_are_different_program
 @pytest.mark.parametrize("name", ["rate_factor", "weight_decay", "l1", "l2", "clip_value", "clip_norm"])
 @pytest.mark.parametrize("value", [-1e-9, math.nan, math.inf, 10**400])
 def test_numbers_that_no_update_can_use_are_refused_in_python_and_in_a_file(name, value):
-    least = "above 0" if name.startswith("clip") else "at least 0"
+    least = "> 0" if name.startswith("clip") else ">= 0"
     with pytest.raises(ol.ArgumentError) as raised:
         UpdateSettings(**{name: value})
     assert raised.value.message == f"update settings: {name} must be a finite number {least}, not {value!r:.60}"

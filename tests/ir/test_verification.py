@@ -315,7 +315,7 @@ def test_an_initializers_attribute_holds_something():
     def change(program):
         var(program.blocks[0], "w").initializer.attributes.add(name="value")
 
-    refuse(change, 'main: variable "w" is not readable: it holds no value')
+    refuse(change, 'main: variable "w" is not readable: it has no value')
 
 
 def test_an_initializers_attribute_is_no_block():
@@ -346,7 +346,7 @@ def test_an_attribute_holds_something():
     def change(program):
         program.blocks[0].ops[1].attributes.add(name="axis")
 
-    refuse(change, 'main, op 1 (reduce_sum): attribute "axis" is not readable: it holds no value')
+    refuse(change, 'main, op 1 (reduce_sum): attribute "axis" is not readable: it has no value')
 
 
 def test_a_dtype_in_an_attribute_is_one_of_ours():

@@ -45,7 +45,7 @@ def test_elements_without_their_rows(require):
           {WORDS}
           {TAKES}
               "tags", "label", "words" fed
-          Try: it tells where the rows of "words" end: feed={{"words": ol.Ragged.from_lists(rows)}}    {EXPLAIN}
+          Try: it contains the row splits of "words": feed={{"words": ol.Ragged.from_lists(rows)}}    {EXPLAIN}
         """,
     )
 
@@ -121,7 +121,7 @@ def test_rows_of_rows_for_rows(require):
     require(
         'run({"words": ol.Ragged.from_lists([[[1, 2], [3]]], levels=2)})',
         f"""
-        oarlock.FeedError: "words" has 1 level of rows, yet what is fed has 2
+        oarlock.FeedError: "words" has 1 level of rows, but the fed value has 2
           {WORDS}
               "words" fed as <Ragged int64[1, ?, ?] [[[1, 2], [3]]]>
           Try: feed={{"words": ol.Ragged.from_lists(rows)}} says which it is    {EXPLAIN}

@@ -325,8 +325,8 @@ def test_a_weight_that_does_not_fit_is_what_inference_names():
     ):
         with pytest.raises(ol.ShapeError) as raised:
             ask()
-        assert raised.value.message.endswith('.w" holds float32[2, 3] in the scope, but is float32[3, 2] in the program')
-        assert raised.value.hint.endswith('.w" a value whose shape is (3, 2) and whose dtype is float32: it is transposed')
+        assert raised.value.message.endswith('.w" is float32[2, 3] in the scope, but float32[3, 2] in the program')
+        assert raised.value.hint.endswith('.w" to a value of shape (3, 2) and dtype float32: it is transposed')
     assert ol.infer(z, {"fc_v.w": numpy.ones((3, 2), "float32"), "fc_v.b": bias}).tolist() == [[3.0, 3.0]]
 
 

@@ -97,6 +97,6 @@ def test_what_reads_an_exchange_that_is_under_way_is_refused(build, why):
     with ol.Program() as program:
         program.targets = {"y": build()}
     with pytest.raises(
-        ol.VerifyError, match=rf'"all_reduce_start_0[^"]*" .*{why}.* while workers still write it: all_reduce_done says when'
+        ol.VerifyError, match=rf'"all_reduce_start_0[^"]*" .*{why}.* while workers still write it: use the result of all_reduce_done'
     ):
         require_legal(program, standard)

@@ -80,7 +80,7 @@ def test_a_custom_operator_has_a_page_and_promises():
         "signed_power(x: float[*b], power=2.0) -> y: float[*b]\n\nRaise the size of ``x`` to ``power`` and keep its sign."
     )
     assert "power: float = 2.0" in page
-    assert "each leading index *b is computed alone" in page
+    assert "each leading index *b is computed independently" in page
     assert "signed_power_dx(x: float[*b], dy: float[*b], power=2.0) -> dx: float[*b]" in page
 
 

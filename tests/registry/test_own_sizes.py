@@ -143,7 +143,7 @@ def test_what_two_loops_call_by_one_name_stays_inside_them():
     """One that returns it, though after the other, would have them taken for one."""
     apart = _summed(TWO_LOOPS, "x: float32[p", "k", "a_now")
     assert refusal(apart.replace("ROWS", "k")) == (
-        'main: "y" is declared as float32[q, 2, k], but main/first and main/second count different rows by k'
+        'main: "y" is declared as float32[q, 2, k], but main/first and main/second use k for different rows'
     )
     parse_program("program seed=0" + apart.replace("ROWS", "l"))
     inside = _summed(apart, "y: float32[q", "ROWS", "b_now")

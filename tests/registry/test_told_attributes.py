@@ -69,7 +69,7 @@ def test_a_symbol_that_no_input_tells_is_refused():
             lambda: ol.op.reshape(x, shape=("n", "m", 2)): "reshape: no input determines n and m of [n, m, 2]",
             lambda: ol.op.reshape(x, shape=("n", -1)): "reshape: no input determines n of [n, -1]",
             lambda: ol.op.broadcast_to(x, [x], shape=("n", "2*m*n")): "broadcast_to: no input determines n of [n, 2*m*n]; "
-            "like=[...] takes variables that have such a size",
+            "pass variables of that size as like=[...]",
         }.items():
             with pytest.raises(ol.ShapeError) as refused:
                 call()

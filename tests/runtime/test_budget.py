@@ -40,7 +40,7 @@ def test_limits_change_nothing_for_a_run_within_them():
         (ol.RunLimits(ops=10), "main, op 2 (subtract): more than 10 ops in one run", "ops"),
         (ol.RunLimits(ops=3), "main/rnn_0.body, op 0 (multiply): more than 3 ops in one run", "ops"),
         (ol.RunLimits(seconds=-1.0), "main, op 0 (recurrent): more than -1 seconds in one run", "seconds"),
-        (ol.RunLimits(live_bytes=39), "what is fed: 40 live bytes, but the limit is 39", "live_bytes"),
+        (ol.RunLimits(live_bytes=39), "the feed: 40 live bytes, but the limit is 39", "live_bytes"),
         (ol.RunLimits(live_bytes=79), "main, op 0 (recurrent): 80 live bytes, but the limit is 79", "live_bytes"),
         (ol.RunLimits(live_bytes=90), "main/rnn_0.body, op 0 (multiply): 96 live bytes, but the limit is 90", "live_bytes"),
     ],
@@ -150,7 +150,7 @@ def test_the_numbers_of_rows_are_counted_before_they_are_made(holds):
     count = 2 if holds else 1
     with pytest.raises(ol.LimitError) as caught:
         ol.Executor(limits=ol.RunLimits(live_bytes=2)).run(program, feed, ["y"], scope=ol.Scope())
-    assert caught.value.message == "what is fed: 3 live bytes, but the limit is 2"
+    assert caught.value.message == "the feed: 3 live bytes, but the limit is 2"
     with pytest.raises(ol.LimitError) as caught:
         ol.Executor(limits=ol.RunLimits(live_bytes=3)).run(program, feed, ["y"], scope=ol.Scope())
     assert caught.value.message == f"main, op 0 (nonzero): {3 + 8 * count} live bytes, but the limit is 3"

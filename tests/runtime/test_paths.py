@@ -180,7 +180,7 @@ def test_a_step_whose_fetch_is_refused_writes_nothing(executor):
     refused(
         ol.UnsetVarError,
         lambda: executor.run(program, feed, ["main/rnn_0/2/total"], scope=scope),
-        '"main/rnn_0/2/total" has no value: main/rnn_0 ran 2 trips, numbered from 0',
+        '"main/rnn_0/2/total" has no value: main/rnn_0 ran 2 iterations, numbered from 0',
     )
     assert scope["w"].tolist() == [0.5, 2.0]
     assert scope.children == []
@@ -214,7 +214,7 @@ def test_a_loop_that_made_no_trip_gives_a_stack_of_no_rows(executor, nested):
     refused(
         ol.UnsetVarError,
         lambda: executor.run(program, {**FEED, "pages": numpy.zeros((0, 4, 3), "float32")}, ["main/rnn_0/0/rnn_1/tanh_0"], scope=scope),
-        '"main/rnn_0/0/rnn_1/tanh_0" has no value: main/rnn_0 ran 0 trips, numbered from 0',
+        '"main/rnn_0/0/rnn_1/tanh_0" has no value: main/rnn_0 ran 0 iterations, numbered from 0',
     )
 
 
@@ -272,7 +272,7 @@ def test_inner_loops_that_make_different_numbers_of_trips_do_not_stack(executor)
     refused(
         ol.ShapeError,
         lambda: executor.run(program, feed, ["main/rnn_0/while_0/more"], scope=ol.Scope()),
-        '"main/rnn_0/while_0/more" cannot be stacked: while_0 made 3 trips in main/rnn_0/0 and 1 trip in main/rnn_0/2',
+        '"main/rnn_0/while_0/more" cannot be stacked: while_0 ran 3 iterations in main/rnn_0/0 and 1 iteration in main/rnn_0/2',
         hint='fetch one iteration, "main/rnn_0/0/while_0/more"',
     )
 

@@ -171,7 +171,12 @@ MALFORMED: list[tuple[Any, int, str, str]] = [
     (changed(0, shape=[3, 3], data=[0.0] * 9), 400, "FeedError", '"id" has n = 2, but "x" has n = 3'),
     (changed(0, datatype="FP64"), 400, "FeedError", '"x" must be float32, not float64'),
     (changed(0, name="xx"), 400, "FeedError", '"xx" is not an input of the program'),
-    (changed(0, parameters={"binary_data_size": 24}), 400, "FormatError", "'x' has a binary_data_size that the 0 bytes after the JSON"),
+    (
+        changed(0, parameters={"binary_data_size": 24}),
+        400,
+        "FormatError",
+        "'x' has data as well, or a binary_data_size beyond the 0 bytes after the JSON",
+    ),
     ({"inputs": INPUTS[:1]}, 400, "FeedError", '"id" is not fed'),
     (changed(1, data=[4, 0]), 422, "KernelError", "gather: row 4 is asked for"),
     (changed(1, data=[-1, 0]), 422, "KernelError", "gather: row -1 is asked for"),

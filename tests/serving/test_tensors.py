@@ -86,7 +86,7 @@ def test_what_is_no_such_tensor_is_refused(data, shape, dtype, message):
 
 
 def test_bytes_that_are_no_such_tensor_are_refused():
-    with pytest.raises(ol.FeedError, match="which is 8 bytes, and data of 7"):
+    with pytest.raises(ol.FeedError, match="needs 8 bytes, but has 7"):
         from_raw("x", b"1234567", [2], DType.FLOAT32)
     with pytest.raises(ol.FeedError, match="a byte is neither 0 nor 1"):
         from_raw("x", b"\0\2", [2], DType.BOOL)
