@@ -193,7 +193,7 @@ def test_only_the_shape_is_read_of_a_shape_slot():
 REFUSED = [
     (LINEAR, {"x": f32(2, 3), "w": f32(4, 5)}, ol.ShapeError, "dimension k is 3 in x but 4 in w"),
     (LINEAR, {"x": f32("n", "a"), "w": f32("b", 5)}, ol.ShapeError, "dimension k is a in x but b in w"),
-    (LINEAR, {"x": f32(2, 3), "w": f32(3)}, ol.ShapeError, "w has 1 dimension, where [k n] needs 2"),
+    (LINEAR, {"x": f32(2, 3), "w": f32(3)}, ol.ShapeError, "w has 1 dimension, but [k n] needs 2"),
     (LINEAR, {"x": f32(), "w": f32(3, 4)}, ol.ShapeError, "x has 0 dimensions, but [*b k] needs at least 1"),
     (LINEAR, {"x": f32(3), "w": f32(3, 4), "bias": f32(1, 4)}, ol.ShapeError, "bias has 2 dimensions, but [n] needs 1"),
     ("x: float[8 n] -> y: float", {"x": f32(7, 2)}, ol.ShapeError, "a dimension is 8 in the signature but 7 in x"),
