@@ -220,7 +220,7 @@ def test_a_disk_that_fails_leaves_the_checkpoints_before_and_the_run_goes_on(
             else:
                 patch.setattr(checkpoint_process, "CAN_START", False)
                 failing_disk.fail_in(checkpoint_writing, operation, number, fault, patch.setattr)
-            with pytest.warns(RuntimeWarning, match=f"{os.strerror(fault)}. Training continues, and keeps the checkpoints that it has"):
+            with pytest.warns(RuntimeWarning, match=f"{os.strerror(fault)}. Training continues, and earlier checkpoints are kept"):
                 result = train(ol.training.Run(folder, save_every=5), steps=5)
         assert result.steps == 10
         assert same(train(folder), unbroken)
