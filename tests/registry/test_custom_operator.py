@@ -125,7 +125,7 @@ def test_a_custom_operator_is_held_to_its_cases():
     def wrong_slope_dx(dy):
         return dy * 3
 
-    with pytest.raises(AssertionError, match=r"wrong_value: Case\(x=\[1.0\], y=\[3.0\]\) states y = \[3.0\], yet it is \[2.0\]"):
+    with pytest.raises(AssertionError, match=r"wrong_value: Case\(x=\[1.0\], y=\[3.0\]\) states y = \[3.0\], but it is \[2.0\]"):
         check_operator(declared(wrong_value, wrong_value_dx, Case(x=[1.0], y=[3.0])))
     with pytest.raises(AssertionError, match="wrong_slope: .* the gradient of x is"):
         check_operator(declared(wrong_slope, wrong_slope_dx, Case(x=[1.0], y=[2.0])))

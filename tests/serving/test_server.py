@@ -291,7 +291,7 @@ def test_the_verb_serves_by_onnx_runtime(path):
 def test_a_strangers_file_is_not_served(path):
     ended = run_oarlock(path.parent, "serve", path.name, "--untrusted")
     assert ended.returncode == 1
-    assert ended.stderr.startswith("ArgumentError: a stranger's file is not served")
+    assert ended.stderr.startswith("ArgumentError: untrusted files cannot be served")
 
 
 def test_what_cannot_be_served_is_refused(path):
