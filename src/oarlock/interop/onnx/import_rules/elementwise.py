@@ -25,15 +25,20 @@ _UNARY = {
     "Erf": "erf",
     "Exp": "exp",
     "Floor": "floor",
+    "HardSwish": "hardswish",
     "Identity": "assign",
     "IsNaN": "isnan",
     "Log": "log",
+    "Mish": "mish",
     "Neg": "neg",
     "Not": "logical_not",
     "Reciprocal": "reciprocal",
     "Round": "round",
+    "Sigmoid": "sigmoid",
     "Sin": "sin",
     "Sinh": "sinh",
+    "Softplus": "softplus",
+    "Softsign": "softsign",
     "Sqrt": "sqrt",
     "Tan": "tan",
     "Tanh": "tanh",
@@ -167,11 +172,6 @@ def relu(x):
     return op.relu(x) if x.dtype.is_floating else op.maximum(x, constant(0.0, x))
 
 
-@rule("Sigmoid")
-def sigmoid(x):
-    return op.sigmoid(x)
-
-
 @rule("Gelu")
 def gelu(x, *, approximate="none"):
     if approximate not in ("none", "tanh"):
@@ -217,21 +217,6 @@ def shrink(x, *, bias=0.0, lambd=0.5):
     return op.where(op.less(x, constant(-lambd, x)), op.add(x, constant(bias, x)), inside)
 
 
-@rule("Softplus")
-def softplus(x):
-    return op.softplus(x)
-
-
-@rule("Softsign")
-def softsign(x):
-    return op.softsign(x)
-
-
-@rule("Mish")
-def mish(x):
-    return op.mish(x)
-
-
 @rule("HardSigmoid")
 def hard_sigmoid(x, *, alpha=0.2, beta=0.5):
     return _hard_sigmoid(x, alpha, beta)
@@ -240,11 +225,6 @@ def hard_sigmoid(x, *, alpha=0.2, beta=0.5):
 def _hard_sigmoid(x: Var, alpha: float, beta: float) -> Var:
     line = op.add(op.multiply(x, constant(alpha, x)), constant(beta, x))
     return op.clip(line, constant(0.0, x), constant(1.0, x))
-
-
-@rule("HardSwish")
-def hard_swish(x):
-    return op.hardswish(x)
 
 
 @rule("Swish")
@@ -261,7 +241,7 @@ _ACTIVATIONS: dict[str, Callable[..., Var]] = {
     "scaledtanh": lambda x, alpha=1.0, beta=1.0: op.multiply(op.tanh(op.multiply(x, constant(beta, x))), constant(alpha, x)),
     "sigmoid": lambda x, alpha=None, beta=None: op.sigmoid(x),
     "softplus": lambda x, alpha=None, beta=None: op.softplus(x),
-    "softsign": lambda x, alpha=None, beta=None: softsign(x),
+    "softsign": lambda x, alpha=None, beta=None: op.softsign(x),
     "tanh": lambda x, alpha=None, beta=None: op.tanh(x),
     "thresholdedrelu": lambda x, alpha=1.0, beta=None: thresholded_relu(x, alpha=alpha),
 }

@@ -1,19 +1,29 @@
 """Activations, softmax, and gated units."""
 
+from collections.abc import Callable
+
 from oarlock import op
 from oarlock.interop.torch.rules.arguments import Number, as_dtype, axis_of, like, rank_of, refuse, reshaped, shape_of
 from oarlock.interop.torch.rules.registry import rule
 from oarlock.ir.var import Var
 
+_UNARY = ("hardsigmoid", "hardswish", "log_sigmoid", "mish", "relu6", "selu", "silu")
+
+
+def _unary_rule(name: str) -> Callable[[Var], Var]:
+    def apply(self: Var) -> Var:
+        return getattr(op, name)(self)
+
+    return apply
+
+
+for _name in _UNARY:
+    rule(f"aten.{_name}.default")(_unary_rule(_name))
+
 
 @rule("aten.relu.default")
 def relu(self: Var):
     return op.relu(self) if self.dtype.is_floating else op.maximum(self, like(0, self))
-
-
-@rule("aten.relu6.default")
-def relu6(self: Var):
-    return op.relu6(self)
 
 
 @rule("aten.hardtanh.default")
@@ -27,26 +37,6 @@ def gelu(self: Var, approximate: str = "none"):
     return op.gelu(self, approximate=approximate == "tanh")
 
 
-@rule("aten.silu.default")
-def silu(self: Var):
-    return op.silu(self)
-
-
-@rule("aten.mish.default")
-def mish(self: Var):
-    return op.mish(self)
-
-
-@rule("aten.hardswish.default")
-def hardswish(self: Var):
-    return op.hardswish(self)
-
-
-@rule("aten.hardsigmoid.default")
-def hardsigmoid(self: Var):
-    return op.hardsigmoid(self)
-
-
 @rule("aten.leaky_relu.default")
 def leaky_relu(self: Var, negative_slope: Number = 0.01):
     return op.leaky_relu(self, slope=float(negative_slope))
@@ -57,11 +47,6 @@ def elu(self: Var, alpha: Number = 1, scale: Number = 1, input_scale: Number = 1
     return op.elu(self, alpha=float(alpha), scale=float(scale), input_scale=float(input_scale))
 
 
-@rule("aten.selu.default")
-def selu(self: Var):
-    return op.selu(self)
-
-
 @rule("aten.celu.default")
 def celu(self: Var, alpha: Number = 1.0):
     return op.celu(self, alpha=float(alpha))
@@ -70,11 +55,6 @@ def celu(self: Var, alpha: Number = 1.0):
 @rule("aten.softplus.default")
 def softplus(self: Var, beta: Number = 1, threshold: Number = 20):
     return op.softplus(self, beta=float(beta), threshold=float(threshold))
-
-
-@rule("aten.log_sigmoid.default")
-def log_sigmoid(self: Var):
-    return op.log_sigmoid(self)
 
 
 @rule("aten.log_sigmoid_forward.default")

@@ -69,7 +69,20 @@ _FLOAT_FUNCTIONS = {
     "sigmoid": "sigmoid",
     "special_expit": "sigmoid",
 }
-_NUMBER_FUNCTIONS = {"abs": "abs", "absolute": "abs", "neg": "neg", "negative": "neg"}
+_NUMBER_FUNCTIONS = {
+    "abs": "abs",
+    "absolute": "abs",
+    "detach": "stop_gradient",
+    "detach_copy": "stop_gradient",
+    "frac": "frac",
+    "imag": "imag",
+    "neg": "neg",
+    "negative": "neg",
+    "view_as_complex": "view_as_complex",
+    "view_as_complex_copy": "view_as_complex",
+    "view_as_real": "view_as_real",
+    "view_as_real_copy": "view_as_real",
+}
 _CLASSES = {"isfinite": 1.0, "isinf": 0.0, "isnan": 0.0, "isneginf": 0.0, "isposinf": 0.0}
 """Classes of floats, and their values for integers."""
 
@@ -128,11 +141,6 @@ def square(self: Var):
     return op.square(self) if self.dtype.is_inexact else op.multiply(self, self)
 
 
-@rule("aten.frac.default")
-def frac(self: Var):
-    return op.frac(self)
-
-
 @rule("aten.logit.default", "aten.special_logit.default")
 def logit(self: Var, eps: float | None = None):
     return op.logit(as_floating(self), epsilon=eps)
@@ -171,21 +179,6 @@ def real(self: Var):
     return op.real(self) if self.dtype.is_complex else self
 
 
-@rule("aten.imag.default")
-def imag(self: Var):
-    return op.imag(self)
-
-
-@rule("aten.view_as_real.default", "aten.view_as_real_copy.default")
-def view_as_real(self: Var):
-    return op.view_as_real(self)
-
-
-@rule("aten.view_as_complex.default", "aten.view_as_complex_copy.default")
-def view_as_complex(self: Var):
-    return op.view_as_complex(self)
-
-
 @rule("aten.complex.default")
 def complex(real: Var, imag: Var):
     return op.complex(real, imag)
@@ -204,11 +197,6 @@ def angle(self: Var):
     x = as_floating(self)
     turned = op.where(op.less(x, like(0.0, x)), like(math.pi, x), like(0.0, x))
     return op.where(op.isnan(x), x, turned)
-
-
-@rule("aten.detach.default", "aten.detach_copy.default")
-def detach(self: Var):
-    return op.stop_gradient(self)
 
 
 @rule("aten.view.dtype")

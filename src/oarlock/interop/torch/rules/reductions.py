@@ -1,6 +1,6 @@
 """Sums, means, extremes and counts over axes; cumulative sums; sorting."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from oarlock import op
 from oarlock.interop.torch.rules.arguments import (
@@ -238,18 +238,6 @@ def kthvalue(self: Var, k: int, dim: int = -1, keepdim: bool = False):
     return tuple(op.kthvalue(self, k=k, axis=axis_of(self, dim), keepdim=keepdim))
 
 
-@rule("aten.median.dim")
-def median(self: Var, dim: int = -1, keepdim: bool = False):
-    refuse(rank_of(self) == 0, "a scalar has no axis")
-    return tuple(op.median(self, axis=axis_of(self, dim), keepdim=keepdim))
-
-
-@rule("aten.nanmedian.dim")
-def nanmedian(self: Var, dim: int = -1, keepdim: bool = False):
-    refuse(rank_of(self) == 0, "a scalar has no axis")
-    return tuple(op.nanmedian(self, axis=axis_of(self, dim), keepdim=keepdim))
-
-
 @rule("aten.median.default")
 def median_of_all(self: Var):
     return op.median(self)[0]
@@ -260,19 +248,23 @@ def nanmedian_of_all(self: Var):
     return op.nanmedian(self)[0]
 
 
-@rule("aten.mode.default")
-def mode(self: Var, dim: int = -1, keepdim: bool = False):
-    refuse(rank_of(self) == 0, "a scalar has no axis")
-    return tuple(op.mode(self, axis=axis_of(self, dim), keepdim=keepdim))
+def _selection_rule(name: str) -> Callable[..., tuple[Var, ...]]:
+    def apply(self: Var, dim: int = -1, keepdim: bool = False) -> tuple[Var, ...]:
+        refuse(rank_of(self) == 0, "a scalar has no axis")
+        return tuple(getattr(op, name)(self, axis=axis_of(self, dim), keepdim=keepdim))
+
+    return apply
 
 
-@rule("aten.cummax.default")
-def cummax(self: Var, dim: int):
-    refuse(rank_of(self) == 0, "a scalar has no axis")
-    return tuple(op.cummax(self, axis=axis_of(self, dim)))
+def _cumulative_rule(name: str) -> Callable[[Var, int], tuple[Var, ...]]:
+    def apply(self: Var, dim: int) -> tuple[Var, ...]:
+        refuse(rank_of(self) == 0, "a scalar has no axis")
+        return tuple(getattr(op, name)(self, axis=axis_of(self, dim)))
+
+    return apply
 
 
-@rule("aten.cummin.default")
-def cummin(self: Var, dim: int):
-    refuse(rank_of(self) == 0, "a scalar has no axis")
-    return tuple(op.cummin(self, axis=axis_of(self, dim)))
+for _overload, _operator in (("median.dim", "median"), ("nanmedian.dim", "nanmedian"), ("mode.default", "mode")):
+    rule(f"aten.{_overload}")(_selection_rule(_operator))
+for _operator in ("cummax", "cummin"):
+    rule(f"aten.{_operator}.default")(_cumulative_rule(_operator))
