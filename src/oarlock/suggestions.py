@@ -235,9 +235,9 @@ def _meant(module: str, name: str, known: Iterable[str]) -> str | None:
     there = {place: _names_of(place) for place in _SEARCHED if place != module}
     near = _near(name, here, 1)
     same = [(place, each) for place, names in [(module, here), *there.items()] for each in names if each.lower() == name.lower()]
-    alike = [(place, each) for place, names in there.items() for each in _near(name, names, 1, _MUCH_ALIKE)]
+    similar = [(place, each) for place, names in there.items() for each in _near(name, names, 1, _MUCH_ALIKE)]
     mine = [(module, near[0])] if near else []
-    found = same or sorted(mine + alike, key=lambda each: -difflib.SequenceMatcher(None, each[1].lower(), name.lower()).ratio())
+    found = same or sorted(mine + similar, key=lambda each: -difflib.SequenceMatcher(None, each[1].lower(), name.lower()).ratio())
     place, meant = found[0] if found else ("", "")
     return f"did you mean {_short(place)}.{meant}?" if found else None
 

@@ -48,8 +48,8 @@ def runs(
     for path, error in found.broken.items():
         console.print(Text(f"{visible(path.name)}: {error.message}", style="red"))
     if len(found.programs) > 1 and len(found.programs) < len(found.runs):
-        alike = [", ".join(visible(run.name) for run in group) for group in found.programs.values() if len(group) > 1]
-        console.print(Text(f"runs of the same program: {'; '.join(alike)}", style="dim"))
+        groups = [", ".join(visible(run.name) for run in group) for group in found.programs.values() if len(group) > 1]
+        console.print(Text(f"runs of the same program: {'; '.join(groups)}", style="dim"))
 
 
 def _rows(found: RunComparison) -> list[list[str]]:

@@ -35,7 +35,7 @@ class Verb:
 
     @property
     def help(self) -> str:
-        """Return the docstring of the function, parsed from its file."""
+        """The docstring of the function, parsed from its file."""
         tree = ast.parse(Path(__file__).with_name(f"{self.module}.py").read_text(encoding="utf-8"))
         named = self.function or self.module
         return next(ast.get_docstring(node) or "" for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == named)

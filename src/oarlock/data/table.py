@@ -31,7 +31,7 @@ class Table(ABC):
 
     @abstractmethod
     def __len__(self) -> int:
-        """The number of rows."""
+        """Return the number of rows."""
 
     @abstractmethod
     def take(self, rows: numpy.ndarray, names: Collection[str] | None = None) -> dict[str, object]:

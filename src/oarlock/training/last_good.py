@@ -123,9 +123,9 @@ class LastGood:
                 return None
             if not math.isfinite(again.get(self._loss, 0.0)):
                 return number, []
-            spoilt = [name for name in self._watched if not self._is_finite(name)]
-            if spoilt:
-                return number, spoilt
+            bad_names = [name for name in self._watched if not self._is_finite(name)]
+            if bad_names:
+                return number, bad_names
         return None
 
     def _count(self, means: Means, batch: Batch, values: Sequence[object]) -> dict[str, float]:
@@ -150,18 +150,18 @@ class LastGood:
             hint=_HINT,
         )
 
-    def _symptom(self, numbers: Mapping[str, float], spoilt: Sequence[str], step: int, epoch: int) -> str:
+    def _symptom(self, numbers: Mapping[str, float], bad_names: Sequence[str], step: int, epoch: int) -> str:
         value, where = numbers.get(self._loss, 0.0), f"step {step}, in epoch {epoch + 1}"
-        name = f'"{spoilt[0]}"' if spoilt else "a parameter"
+        name = f'"{bad_names[0]}"' if bad_names else "a parameter"
         if math.isfinite(value):
             return f"{name} would not be finite after {where}"
         return f'"{self._loss}" is {value} at {where}'
 
-    def _error(self, batch: Batch, numbers: Mapping[str, float], spoilt: Sequence[str]) -> NotFiniteError:
+    def _error(self, batch: Batch, numbers: Mapping[str, float], bad_names: Sequence[str]) -> NotFiniteError:
         """Return the error for the step on `batch`; the scope has the state before it."""
-        message = self._symptom(numbers, spoilt, int(self._scope[COUNTER]) + 1, batch.epoch)  # type: ignore[call-overload]
+        message = self._symptom(numbers, bad_names, int(self._scope[COUNTER]) + 1, batch.epoch)  # type: ignore[call-overload]
         updates = {op.writes[0].name: op.reads[0] for op in self._program.main.tail}
-        wanted = [updates[name] for name in spoilt] or [self._program.targets[self._loss]]
+        wanted = [updates[name] for name in bad_names] or [self._program.targets[self._loss]]
         catalogue = self._executor.interpreter.catalogue
         origin = find_origin(self._program, batch.feed, self._scope, self._executor.places, wanted, catalogue=catalogue)
         return self._made_by_nothing(batch.feed, wanted, message) if origin is None else _made_by(origin, message)
