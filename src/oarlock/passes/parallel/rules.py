@@ -257,6 +257,8 @@ def _row_slots(op: Op, operator: Operator, have: Mapping[Var, Placement]) -> Dec
     for slot, vars in op.inputs.items():
         for var in vars:
             placement = have[var]
+            if slot == "at" and placement.kind is not Kind.NUMBERS and _forward_type(operator) in SEQUENCES:
+                return None  # positions among the elements of all workers
             if not rows[slot]:
                 wanted = REPLICATED
             elif placement.kind is Kind.SPLITS or placement.kind is Kind.NUMBERS or placement == sharded():
@@ -282,6 +284,13 @@ def _row_slots(op: Op, operator: Operator, have: Mapping[Var, Placement]) -> Dec
             if rows[slot] and not leads:
                 return None
     return Decision(needs, gives)
+
+
+def _forward_type(operator: Operator) -> str:
+    """Return the type of the operator whose gradient, of any order, an operator is; its own type if it is not a gradient."""
+    while operator.forward is not None:
+        operator = operator.forward
+    return operator.type
 
 
 def _elements(op: Op) -> Size:
