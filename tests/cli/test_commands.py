@@ -340,7 +340,7 @@ def test_datasets_lists_every_data_set_and_prints_what_one_holds(prints, refuses
     assert names == list(ol.datasets.descriptions())
     assert prints("datasets", "iris") == (
         "Iris: 150 flowers of three species with four measurements (R. A. Fisher, 1936).\n\n"
-        "It is part of scikit-learn; nothing is downloaded.\n\n"
+        "It is part of scikit-learn; nothing is downloaded. `x` is in cm, and there are 50 flowers of each species.\n\n"
         "columns  x float32[n, 4], label int64[n]\n"
         "rows     iris:train 120, iris:test 30, iris:all 150\n"
         "features sepal length, sepal width, petal length, petal width\n"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypedDict, Unpack
 
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
@@ -19,6 +20,22 @@ from oarlock.registry.creator import require_type
 from oarlock.registry.range_check import require_count
 
 __all__ = ["transformer", "transformer_decoder", "transformer_decoder_layer", "transformer_encoder", "transformer_encoder_layer"]
+
+
+class TransformerOptions(TypedDict, total=False):
+    """The keywords shared by transformer layers and stacks. Defaults are those of `transformer_encoder_layer`."""
+
+    kv_heads: int | None
+    feedforward: int | None
+    dropout: float
+    attention_dropout: float | None
+    act: Activation
+    norm_first: bool
+    rotary: bool | float
+    epsilon: float
+    bias: bool
+    weight: Given | None
+    shard: bool
 
 
 def transformer_encoder_layer(
@@ -64,36 +81,27 @@ def transformer_decoder_layer(
     memory: Var,
     *,
     heads: int,
-    kv_heads: int | None = None,
-    feedforward: int | None = None,
-    dropout: float = 0.1,
-    attention_dropout: float | None = None,
-    act: Activation = "relu",
-    norm_first: bool = False,
     mask: Var | None = None,
     key_mask: Var | None = None,
     causal: bool = True,
-    rotary: bool | float = False,
     memory_mask: Var | None = None,
     memory_key_mask: Var | None = None,
-    epsilon: float = 1e-5,
-    bias: bool = True,
-    weight: Given | None = None,
-    shard: bool = False,
     name: str | None = None,
+    **options: Unpack[TransformerOptions],
 ) -> Var:
     """Apply a transformer decoder layer: self-attention, attention to `memory`, then two fully connected layers.
 
-    float[*b t d], float[*b s e] -> float[*b t d]. Each part is added and normalized as in `transformer_encoder_layer`, which documents the
-    shared arguments. Self-attention is causal by default. `memory`, usually the output of an encoder, is masked by `memory_mask` and
-    `memory_key_mask`.
+    float[*b t d], float[*b s e] -> float[*b t d]. Each part is added and normalized as in `transformer_encoder_layer`. Self-attention is
+    causal by default. `memory`, usually the output of an encoder, is masked by `memory_mask` and `memory_key_mask`. `options` are the
+    keywords `kv_heads`, `feedforward`, `dropout`, `attention_dropout`, `act`, `norm_first`, `rotary`, `epsilon`, `bias`, `weight` and
+    `shard` of `transformer_encoder_layer`.
 
     Parameters are `<name>.attention.query.w` ..., `<name>.cross_attention.query.w` ..., `<name>.linear1.w`, `<name>.linear2.w`,
     `<name>.norm1.scale` to `<name>.norm3.scale`, and their biases. Raises as `multi_head_attention`.
 
         y = ol.layer.transformer_decoder_layer(vectors, memory, heads=2)
     """
-    block = _Block(heads, kv_heads, feedforward, dropout, attention_dropout, act, norm_first, rotary, epsilon, bias, weight, shard)
+    block = _Block(heads, **options)
     masks = mask, key_mask, causal, memory_mask, memory_key_mask
     return _layers("transformer_decoder_layer", x, name, block, lambda x, name: block.decode(x, memory, *masks, name))
 
@@ -103,32 +111,23 @@ def transformer_encoder(
     *,
     layers: int,
     heads: int,
-    kv_heads: int | None = None,
-    feedforward: int | None = None,
-    dropout: float = 0.1,
-    attention_dropout: float | None = None,
-    act: Activation = "relu",
-    norm_first: bool = False,
     final_norm: bool = False,
     mask: Var | None = None,
     key_mask: Var | None = None,
     causal: bool = False,
-    rotary: bool | float = False,
-    epsilon: float = 1e-5,
-    bias: bool = True,
-    weight: Given | None = None,
-    shard: bool = False,
     name: str | None = None,
+    **options: Unpack[TransformerOptions],
 ) -> Var:
     """Apply a stack of `layers` transformer encoder layers: float[*b t d] -> float[*b t d].
 
-    Takes the arguments of `transformer_encoder_layer`; `final_norm` adds a `layer_norm` at the end. With `causal` and `norm_first` it
-    is the body of a language model. Parameters are `<name>.0.attention.query.w` ..., and `<name>.norm.scale`. Raises as
-    `multi_head_attention`.
+    `final_norm` adds a `layer_norm` at the end. The other arguments are as in `transformer_encoder_layer`; `options` are its keywords
+    `kv_heads`, `feedforward`, `dropout`, `attention_dropout`, `act`, `norm_first`, `rotary`, `epsilon`, `bias`, `weight` and `shard`. With
+    `causal` and `norm_first` it is the body of a language model. Parameters are `<name>.0.attention.query.w` ..., and `<name>.norm.scale`.
+    Raises as `multi_head_attention`.
 
         y = ol.layer.transformer_encoder(vectors, layers=2, heads=2, causal=True, norm_first=True, final_norm=True)
     """
-    block = _Block(heads, kv_heads, feedforward, dropout, attention_dropout, act, norm_first, rotary, epsilon, bias, weight, shard)
+    block = _Block(heads, **options)
 
     def each(x: Var, name: str) -> Var:
         return block.encode(x, mask, key_mask, causal, name)
@@ -142,33 +141,23 @@ def transformer_decoder(
     *,
     layers: int,
     heads: int,
-    kv_heads: int | None = None,
-    feedforward: int | None = None,
-    dropout: float = 0.1,
-    attention_dropout: float | None = None,
-    act: Activation = "relu",
-    norm_first: bool = False,
     final_norm: bool = False,
     mask: Var | None = None,
     key_mask: Var | None = None,
     causal: bool = True,
-    rotary: bool | float = False,
     memory_mask: Var | None = None,
     memory_key_mask: Var | None = None,
-    epsilon: float = 1e-5,
-    bias: bool = True,
-    weight: Given | None = None,
-    shard: bool = False,
     name: str | None = None,
+    **options: Unpack[TransformerOptions],
 ) -> Var:
     """Apply a stack of `layers` transformer decoder layers: float[*b t d], float[*b s e] -> float[*b t d].
 
-    Takes the arguments of `transformer_decoder_layer`; `final_norm` adds a `layer_norm` at the end. Parameters are
-    `<name>.0.attention.query.w` ..., and `<name>.norm.scale`. Raises as `multi_head_attention`.
+    `final_norm` adds a `layer_norm` at the end. The other arguments, `options` included, are as in `transformer_decoder_layer`. Parameters
+    are `<name>.0.attention.query.w` ..., and `<name>.norm.scale`. Raises as `multi_head_attention`.
 
         y = ol.layer.transformer_decoder(vectors, memory, layers=2, heads=2)
     """
-    block = _Block(heads, kv_heads, feedforward, dropout, attention_dropout, act, norm_first, rotary, epsilon, bias, weight, shard)
+    block = _Block(heads, **options)
     masks = mask, key_mask, causal, memory_mask, memory_key_mask
 
     def each(x: Var, name: str) -> Var:
@@ -184,36 +173,38 @@ def transformer(
     heads: int,
     encoder_layers: int = 6,
     decoder_layers: int = 6,
-    feedforward: int | None = None,
-    dropout: float = 0.1,
-    act: Activation = "relu",
-    norm_first: bool = False,
     source_key_mask: Var | None = None,
     target_key_mask: Var | None = None,
-    epsilon: float = 1e-5,
-    bias: bool = True,
-    weight: Given | None = None,
-    shard: bool = False,
     name: str | None = None,
+    **options: Unpack[TransformerOptions],
 ) -> Var:
     """Apply an encoder to the source, and a decoder to the target and the encoder's output: float[*b s d], float[*b t d] -> float[*b t d].
 
     Both end with a `layer_norm` (Vaswani et al., 2017, figure 1). The key masks are False for padding of the source and the target. Inputs
-    and outputs are vectors: add `ol.layer.embedding`, `ol.layer.sinusoidal_positions` and a final `ol.layer.fc` around it. The other
-    arguments are as in `transformer_encoder_layer`. Parameters are `<name>.encoder.0.attention.query.w` ... and
-    `<name>.decoder.0.attention.query.w` .... Raises as `multi_head_attention`.
+    and outputs are vectors: add `ol.layer.embedding`, `ol.layer.sinusoidal_positions` and a final `ol.layer.fc` around it. `options` are
+    the keywords `kv_heads`, `feedforward`, `dropout`, `attention_dropout`, `act`, `norm_first`, `rotary`, `epsilon`, `bias`, `weight` and
+    `shard` of `transformer_encoder_layer`. Parameters are `<name>.encoder.0.attention.query.w` ... and `<name>.decoder.0.attention.query.w`
+    .... Raises as `multi_head_attention`.
 
         y = ol.layer.transformer(memory, vectors, heads=2, encoder_layers=1, decoder_layers=1)
     """
     source, target = require_type(source, "transformer: source"), require_type(target, "transformer: target")
     program = source.block.program
     name = layer_name(program, name, "transformer")
-    how = {"heads": heads, "feedforward": feedforward, "dropout": dropout, "act": act, "norm_first": norm_first, "final_norm": True}
-    how |= {"epsilon": epsilon, "bias": bias, "weight": weight, "shard": shard}
     with undone_on_error(program):
-        memory = transformer_encoder(source, layers=encoder_layers, key_mask=source_key_mask, name=f"{name}.encoder", **how)
+        memory = transformer_encoder(
+            source, layers=encoder_layers, heads=heads, final_norm=True, key_mask=source_key_mask, name=f"{name}.encoder", **options
+        )
         return transformer_decoder(
-            target, memory, layers=decoder_layers, key_mask=target_key_mask, memory_key_mask=source_key_mask, name=f"{name}.decoder", **how
+            target,
+            memory,
+            layers=decoder_layers,
+            heads=heads,
+            final_norm=True,
+            key_mask=target_key_mask,
+            memory_key_mask=source_key_mask,
+            name=f"{name}.decoder",
+            **options,
         )
 
 
@@ -222,17 +213,17 @@ class _Block:
     """The settings of transformer layers."""
 
     heads: int
-    kv_heads: int | None
-    feedforward: int | None
-    dropout: float
-    attention_dropout: float | None
-    act: Activation
-    norm_first: bool
-    rotary: bool | float
-    epsilon: float
-    bias: bool
-    weight: Given | None
-    shard: bool
+    kv_heads: int | None = None
+    feedforward: int | None = None
+    dropout: float = 0.1
+    attention_dropout: float | None = None
+    act: Activation = "relu"
+    norm_first: bool = False
+    rotary: bool | float = False
+    epsilon: float = 1e-5
+    bias: bool = True
+    weight: Given | None = None
+    shard: bool = False
 
     def encode(self, x: Var, mask: Var | None, key_mask: Var | None, causal: bool, name: str) -> Var:
         x = self._residual(x, f"{name}.norm1", lambda x: self._attend(x, None, mask, key_mask, causal, f"{name}.attention"))
