@@ -91,7 +91,7 @@ _NAMES = {
         "var",
         "while_loop",
     ),
-    "oarlock.layer.current_place": ("at_place",),
+    "oarlock.layer.parameter_options": ("at_place",),
     "oarlock.layer.dense": ("fc",),
     "oarlock.layer.inputs": ("variable as Variable",),
     "oarlock.layer.program_summary": ("ProgramSummary", "SummaryRow", "summary"),

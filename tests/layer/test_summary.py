@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 import oarlock as ol
 from oarlock.ir.size import evaluate
 from oarlock.ir.traversal import walk_ops
-from oarlock.layer.multiply_adds import find_multiply_adds
+from oarlock.layer.program_summary import find_multiply_adds
 
 
 def classifier() -> ol.Program:

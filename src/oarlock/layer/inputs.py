@@ -10,7 +10,7 @@ from oarlock.ir.names import require_user_name
 from oarlock.ir.python_number import as_python
 from oarlock.ir.size import Size, add, is_symbol, names_in
 from oarlock.ir.var import Var
-from oarlock.layer.held_array import hold
+from oarlock.layer.initializer import hold
 from oarlock.layer.parameter import layer_name
 from oarlock.runtime.ragged import Ragged
 from oarlock.runtime.value import describe_value, find_dense_form, read_as, to_tensor

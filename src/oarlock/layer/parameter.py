@@ -14,10 +14,8 @@ from oarlock.ir.sharding import Sharding
 from oarlock.ir.size import Shape
 from oarlock.ir.var import Initializer, Var
 from oarlock.layer import initializer as rules
-from oarlock.layer.current_place import current_place
-from oarlock.layer.held_array import HeldArray
-from oarlock.layer.initializer import Rule, constant, xavier
-from oarlock.layer.parameter_options import Given, ParameterOptions, as_options
+from oarlock.layer.initializer import HeldArray, Rule, constant, xavier
+from oarlock.layer.parameter_options import Given, ParameterOptions, as_options, current_place
 from oarlock.registry.range_check import require_count
 
 __all__ = [

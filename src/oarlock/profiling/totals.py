@@ -8,7 +8,7 @@ from typing import NamedTuple
 from oarlock.errors import ArgumentError
 from oarlock.ir.location import here
 from oarlock.ir.operation import Role
-from oarlock.layer.multiply_adds import count_multiply_adds
+from oarlock.layer.program_summary import count_multiply_adds
 from oarlock.runtime.recording import Slice
 
 __all__ = ["WAITS", "Timed", "Total", "multiply_adds_of", "nest", "result_bytes", "totals", "waits"]

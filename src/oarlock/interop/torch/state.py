@@ -13,7 +13,7 @@ from oarlock.ir.location import here
 from oarlock.ir.names import ALIASES, CONSTANT
 from oarlock.ir.program import Program
 from oarlock.ir.var import HeldValue, Initializer, Var
-from oarlock.layer.current_place import current_place
+from oarlock.layer.parameter_options import current_place
 from oarlock.op.creation import full
 from oarlock.tensor.dtype import from_torch
 
