@@ -4,10 +4,10 @@ from typing import Unpack
 
 from oarlock.ir.var import Var
 from oarlock.op.dtype_conversion import cast
+from oarlock.optimizer.lamb import trust_ratio
 from oarlock.optimizer.optimizer import Optimizer, Options
 from oarlock.optimizer.schedule.schedule import LearningRate
 from oarlock.optimizer.step import Step
-from oarlock.optimizer.trust import trust_ratio
 from oarlock.registry.range_check import require_number
 
 __all__ = ["Lars"]

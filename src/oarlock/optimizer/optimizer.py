@@ -28,11 +28,10 @@ from oarlock.op.update import sgd
 from oarlock.optimizer.accumulation import Accumulation
 from oarlock.optimizer.averaging import Average
 from oarlock.optimizer.clipping import Clip, clip_by_settings, clipped
-from oarlock.optimizer.part_step import PartStep
+from oarlock.optimizer.converted_step import PartStep, WideStep, is_half
 from oarlock.optimizer.row_step import Gradient, Gradients, RowStep, as_tables, coalesced
 from oarlock.optimizer.schedule.schedule import LearningRate, Progress, is_schedule
 from oarlock.optimizer.step import Step, commit_all, new_state
-from oarlock.optimizer.wide_step import WideStep, is_half
 from oarlock.passes.backward import append_backward, require_variables, trained_by
 from oarlock.registry.creator import describe_value, require_open
 from oarlock.registry.range_check import require_count, require_number
