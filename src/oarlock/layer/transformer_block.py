@@ -23,7 +23,7 @@ __all__ = ["transformer", "transformer_decoder", "transformer_decoder_layer", "t
 
 
 class TransformerOptions(TypedDict, total=False):
-    """The keywords shared by transformer layers and stacks. Defaults are those of `transformer_encoder_layer`."""
+    """The keywords shared by transformer layers and stacks. The defaults are as in `transformer_encoder_layer`."""
 
     kv_heads: int | None
     feedforward: int | None

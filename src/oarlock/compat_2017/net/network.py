@@ -10,7 +10,7 @@
     scope["x"], scope["y"] = rows, prices
     net.run(scope)
 
-It is no second representation of a program: a net has a block, and its ops and description belong to the block.
+It is not a second representation of a program: a net has a block, and its ops and description belong to the block.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
