@@ -1,6 +1,7 @@
 """The names that the documents of 2017 have for things of ours."""
 
 import keyword
+import sys
 
 import numpy as np
 import pytest
@@ -145,7 +146,7 @@ def test_mnist_is_had_in_its_two_parts(monkeypatch):
         return np.full((count, 28, 28), 255, "uint8") if "images" in name else np.arange(count, dtype="uint8")
 
     monkeypatch.setattr(type(ol.datasets.mnist.FILES), "read", lambda files, name, path: read.append((name, path)) or name)
-    monkeypatch.setattr("oarlock.datasets.idx._array", fake)
+    monkeypatch.setattr(sys.modules["oarlock.datasets.mnist"], "_elements", fake)
     train, test = ol.datasets.mnist.train("here"), ol.datasets.mnist.test("here")
     assert {name.partition("-")[0] for name, folder in read} == {"train", "t10k"}
     assert {folder for _, folder in read} == {"here"}
