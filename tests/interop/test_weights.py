@@ -339,7 +339,7 @@ def test_more_bytes_than_are_allowed_are_refused(file):
     error = refused(ol.LimitError, two_layers(), file, limits=ol.Limits(parameter_bytes=100))
     assert error.message == '"weights.safetensors": 104 bytes of weights exceed the limit of 100'
     error = refused(ol.LimitError, two_layers(), file, limits=ol.Limits(tensor_bytes=40))
-    assert error.message == '"weights.safetensors", tensor "first.w": 48 tensor bytes, where 40 are allowed'
+    assert error.message == '"weights.safetensors", tensor "first.w": 48 tensor bytes, but the limit is 40'
 
 
 # Hostile files
@@ -384,7 +384,7 @@ def test_an_index_is_held_to_limits(tmp_path):
     path = folder / "model.safetensors.index.json"
     assert "header_bytes" in refused(ol.LimitError, two_layers(), path, limits=ol.Limits(header_bytes=20)).hint
     path.write_text(json.dumps({"weight_map": {f"t{number}": f"{number}.safetensors" for number in range(1025)}}))
-    assert refused(ol.LimitError, two_layers(), path).message.endswith("names 1,025 files, where 1,024 are allowed")
+    assert refused(ol.LimitError, two_layers(), path).message.endswith("names 1,025 files, but the limit is 1,024")
 
 
 def test_an_index_that_says_what_is_not_so_is_refused(tmp_path):
@@ -450,7 +450,7 @@ def test_a_file_that_the_library_reads_is_read_alike(tmp_path):
 def test_headers_and_ranks_are_held_to_limits(tmp_path):
     path = tmp_path / "model.safetensors"
     path.write_bytes(header(a=GOOD | {"shape": [1] * 17 + [2]}) + b"12345678")
-    assert refused(ol.LimitError, two_layers(), path).message.endswith('tensor "a": 18 dimensions, where 16 are allowed')
+    assert refused(ol.LimitError, two_layers(), path).message.endswith('tensor "a": 18 dimensions, but the limit is 16')
     safetensors.torch.save_file(tensors(), path)
     assert "header_bytes" in refused(ol.LimitError, two_layers(), path, limits=ol.Limits(header_bytes=16)).hint
 

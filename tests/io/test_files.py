@@ -164,7 +164,7 @@ def test_a_file_larger_than_the_limit_is_not_read(model):
         ol.load_model(model, limits=ol.Limits(file_bytes=100), untrusted=True)
     size = model.stat().st_size
     assert str(raised.value) == (
-        f'"model.safetensors" has {size:,} bytes, where 100 are allowed\n'
+        f'"model.safetensors" has {size:,} bytes, but the limit is 100\n'
         "  Try: limits=Limits(file_bytes=...)    (oarlock explain LimitError)"
     )
 

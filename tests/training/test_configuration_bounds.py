@@ -23,7 +23,7 @@ def written(folder, text):
         ("x = {" + " . ".join(["'a'"] * 33) + " = 1}", '"settings.toml" has a key of more than 32 parts'),
         ("x = " + "{a = " * 70 + "1" + "}" * 70, 'the tables of "settings.toml" are nested more than 64 deep'),
         ("x = " + "[" * 5000, 'the tables or lists of "settings.toml" are nested too deeply'),
-        ("x" * 2**20 + " = 1", '"settings.toml" has 1,048,580 bytes, where 1,048,576 are allowed'),
+        ("x" * 2**20 + " = 1", '"settings.toml" has 1,048,580 bytes, but the limit is 1,048,576'),
     ],
 )
 def test_what_is_beyond_a_bound_is_refused(tmp_path, text, message):

@@ -162,7 +162,7 @@ def test_a_stranger_s_log_is_bounded(tmp_path):
         RunRecord.read(write(tmp_path / "run", lines))
     folder = write(tmp_path / "large", "")
     os.truncate(folder / "metrics.jsonl", 4 * 2**30 + 1)
-    with pytest.raises(ol.LimitError, match=r"has 4,294,967,297 bytes, where 4,294,967,296 are allowed"):
+    with pytest.raises(ol.LimitError, match=r"has 4,294,967,297 bytes, but the limit is 4,294,967,296"):
         RunRecord.read(folder)
 
 

@@ -49,7 +49,7 @@ def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
     total, allowed = sum(member.file_size for member in members.values()), max(_INFLATED, _RATIO * size)
     if total > allowed:
         raise DataError(
-            f"its arrays have {total:,} bytes, where {allowed:,} are allowed in a file of {size:,}",
+            f"its arrays have {total:,} bytes, but the limit is {allowed:,} for a file of {size:,}",
             hint="if you trust the file, save it again without compression, with numpy.savez",
         )
     return members

@@ -195,7 +195,7 @@ def _read_metadata(data: bytes, name: str, limits: Limits) -> dict[str, str]:
     length = int.from_bytes(data[:8], "little")
     if len(data) >= 8 and length > limits.header_bytes and len(data) >= 8 + length:
         raise LimitError(
-            f'"{name}" has a header of {length:,} bytes, where {limits.header_bytes:,} are allowed',
+            f'"{name}" has a header of {length:,} bytes, but the limit is {limits.header_bytes:,}',
             hint="limits=Limits(header_bytes=...)",
         )
     try:
@@ -265,6 +265,6 @@ def _tensor(item: Mapping[str, object], key: str, name: str, limits: Limits) -> 
     for count, limit in ((len(shape), "rank"), (elements, "elements"), (elements * dtype.itemsize, "tensor_bytes")):
         allowed = getattr(limits, limit)
         if count > allowed:
-            what = f"{count:,} {limit.replace('_', ' ')}, where {allowed:,} are allowed"
+            what = f"{count:,} {limit.replace('_', ' ')}, but the limit is {allowed:,}"
             raise LimitError(f'"{name}", tensor {json.dumps(key[:80])}: {what}', hint=f"limits=Limits({limit}=...)")
     return from_bytes(data, shape, to_torch(dtype))

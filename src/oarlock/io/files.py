@@ -36,7 +36,7 @@ def open_within(path: str | os.PathLike[str], *, largest: int, limit: str, untru
     if status.st_size > largest:
         os.close(descriptor)
         raise LimitError(
-            f'"{Path(path).name}" has {status.st_size:,} bytes, where {largest:,} are allowed', hint=f"limits=Limits({limit}=...)"
+            f'"{Path(path).name}" has {status.st_size:,} bytes, but the limit is {largest:,}', hint=f"limits=Limits({limit}=...)"
         )
     return descriptor, status.st_size
 

@@ -166,7 +166,7 @@ def _fill(view: memoryview, file: io.FileIO, offset: int, name: str) -> None:
 def _require_within(count: int, limit: str, where: str, limits: Limits) -> None:
     allowed = getattr(limits, limit)
     if count > allowed:
-        what = f"{count:,} {'dimensions' if limit == 'rank' else limit.replace('_', ' ')}, where {allowed:,} are allowed"
+        what = f"{count:,} {'dimensions' if limit == 'rank' else limit.replace('_', ' ')}, but the limit is {allowed:,}"
         raise LimitError(f"{where}: {what}", hint=f"limits=Limits({limit}=...)")
 
 

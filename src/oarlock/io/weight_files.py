@@ -123,5 +123,5 @@ def _read_index(path: Path, limits: Limits, untrusted: bool) -> dict[str, str]:
                 "and ends in .safetensors",
             )
     if len(files) > _MOST_FILES:
-        raise LimitError(f'"{path.name}" names {len(files):,} files, where {_MOST_FILES:,} are allowed')
+        raise LimitError(f'"{path.name}" names {len(files):,} files, but the limit is {_MOST_FILES:,}')
     return file_of

@@ -122,7 +122,7 @@ def lines_of(path: Path, *, untrusted: bool = False, follow: bool = True) -> Ite
     descriptor, status = open_file(path, untrusted=untrusted, follow=follow)
     with open(descriptor, "rb") as file:
         if status.st_size > _LARGEST:
-            raise LimitError(f'"{path}" has {status.st_size:,} bytes, where {_LARGEST:,} are allowed')
+            raise LimitError(f'"{path}" has {status.st_size:,} bytes, but the limit is {_LARGEST:,}')
         is_inside, skipped = False, 0  # state of an overlong line
         while piece := file.readline(_LONGEST):
             is_end = piece.endswith(b"\n")
