@@ -29,10 +29,11 @@ OPERATORS = [operator for operator in (*FORWARD, *DERIVED) if not _is_for_worker
 
 @dataclass
 class Outcome:
-    """The comparisons of some trials, the targets that they reached, and the failures."""
+    """The comparisons of some trials, the targets that they reached, those that take only known sizes, and the failures."""
 
     compared: Counter[str] = field(default_factory=Counter)
     reached: set[tuple[str, str, int]] = field(default_factory=set)
+    needing_numbers: set[tuple[str, str, int]] = field(default_factory=set)
     trials: int = 0
     failures: list[str] = field(default_factory=list)
 
@@ -63,7 +64,8 @@ def try_operator(target: Target, number: int, outcome: Outcome, *, attempts: int
             continue
         try:
             assert trial.program
-        except ol.OarlockError:  # the operator takes numbers alone there
+        except ol.OarlockError:
+            outcome.needing_numbers.add((operator.type, slot, axis))
             continue
         try:
             compared = keep_row_law(trial)
