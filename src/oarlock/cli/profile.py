@@ -96,7 +96,7 @@ def profile(
         source = None if data is None else open_source(data, seed=model.program.seed, columns=columns)
         found = profile_model(model, source, steps=steps, warm_up=warm_up, batch_size=batch_size, sizes=parse_sizes(size))
     if not found.steps:
-        raise ArgumentError(f"no step was recorded: all steps were part of the warm-up of {warm_up}", hint="--warm-up 0")
+        raise ArgumentError(f"no steps were recorded: all steps were part of the warm-up of {warm_up}", hint="--warm-up 0")
     typer.echo(found.report(top))
     if output is not None:
         write(output, found.trace())
