@@ -33,7 +33,7 @@ def main() -> int:
         number += 1
     names = {(operator.type, slot, axis) for operator, slot, axis in targets}
     left = sorted(names - outcome.reached)
-    listed = {".".join(map(str, target)): "its size has to be known" for target in outcome.needing_numbers} | read_unreached()
+    listed = {".".join(map(str, target)): "refused with any size but that of its case" for target in outcome.refused} | read_unreached()
     for target in left:
         text = ".".join(map(str, target))
         print(f"not reached: {text}: {listed.get(text, 'NOT LISTED')}")

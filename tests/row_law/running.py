@@ -29,11 +29,11 @@ OPERATORS = [operator for operator in (*FORWARD, *DERIVED) if not _is_for_worker
 
 @dataclass
 class Outcome:
-    """The comparisons of some trials, the targets that they reached, those that take only known sizes, and the failures."""
+    """The comparisons of some trials, the targets that they reached, those whose other sizes were refused, and the failures."""
 
     compared: Counter[str] = field(default_factory=Counter)
     reached: set[tuple[str, str, int]] = field(default_factory=set)
-    needing_numbers: set[tuple[str, str, int]] = field(default_factory=set)
+    refused: set[tuple[str, str, int]] = field(default_factory=set)
     trials: int = 0
     failures: list[str] = field(default_factory=list)
 
@@ -65,12 +65,13 @@ def try_operator(target: Target, number: int, outcome: Outcome, *, attempts: int
         try:
             assert trial.program
         except ol.OarlockError:
-            outcome.needing_numbers.add((operator.type, slot, axis))
+            outcome.refused.add((operator.type, slot, axis))
             continue
         try:
             compared = keep_row_law(trial)
             compared |= hold_to_workers(trial, interpret=random.random() < 0.9)
         except NoTrialError:
+            outcome.refused.add((operator.type, slot, axis))
             continue
         except Exception as error:
             outcome.trials += 1
