@@ -8,8 +8,8 @@ import torch
 from oarlock.errors import FeedError, OarlockError
 from oarlock.ir.dtype import DType
 from oarlock.ir.var import Var
+from oarlock.runtime.feed import as_ragged
 from oarlock.runtime.ragged import Ragged
-from oarlock.runtime.ragged_feed import as_ragged
 from oarlock.runtime.value import describe_value, find_dense_form, read_as, to_numpy
 from oarlock.tensor.dtype import to_torch
 

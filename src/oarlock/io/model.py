@@ -28,13 +28,13 @@ from oarlock.proto.limits import Limits
 from oarlock.registry.catalogue import Catalogue, standard
 from oarlock.registry.type_check import typecheck
 from oarlock.runtime.budget import RunLimits
-from oarlock.runtime.declaration_check import require_declared
 from oarlock.runtime.executor import Backend, Executor, require_backend
 from oarlock.runtime.feed import check_feed
 from oarlock.runtime.initialization import initial_value
 from oarlock.runtime.ownership import own, require_not_elsewhere, states_of
 from oarlock.runtime.place import CPUPlace
 from oarlock.runtime.scope import Scope, frozen_in
+from oarlock.runtime.value_check import require_declared
 from oarlock.suggestions import did_you_mean, list_names
 from oarlock.tensor.dtype import from_torch
 

@@ -1,7 +1,7 @@
 """Initialization of a program's persistable variables."""
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 import torch
 
@@ -11,16 +11,15 @@ from oarlock.ir.program import Program
 from oarlock.ir.var import HeldValue, Var
 from oarlock.proto.limits import Limits
 from oarlock.runtime import random
-from oarlock.runtime.declaration_check import require_declared
-from oarlock.runtime.first_matrices import MATRICES, truncated_normal
 from oarlock.runtime.fork import note_threads
 from oarlock.runtime.ownership import own, require_own, states_of
 from oarlock.runtime.scope import Scope
 from oarlock.runtime.value import to_tensor
+from oarlock.runtime.value_check import require_declared
 from oarlock.runtime.workers import Workers, current_workers
 from oarlock.tensor.dtype import from_bytes, to_torch
 
-__all__ = ["init", "initial_value"]
+__all__ = ["MATRICES", "init", "initial_value", "truncated_normal"]
 
 _AT_ONCE = 2**14  # elements drawn together: small enough for the float64 and int64 intermediates to stay in the cache
 
@@ -185,3 +184,48 @@ def _array(data: bytes, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Ten
     if len(data) != expected:
         raise ValueError(f"the data has {len(data)} bytes, but needs {expected}")
     return from_bytes(data, shape, dtype)
+
+
+def truncated_normal(
+    shape: tuple[int, ...], key: int, *, mean: float, deviation: float, low: float, high: float, start: int = 0
+) -> torch.Tensor:
+    """Return normal numbers truncated to [low, high], by applying the inverse cumulative distribution to uniform numbers."""
+    below, above = (math.erf((bound - mean) / deviation / math.sqrt(2.0)) for bound in (low, high))
+    places = random.uniform(shape, key, start=start) * (above - below) + below
+    return (torch.erfinv(places) * (deviation * math.sqrt(2.0)) + mean).clamp_(low, high)
+
+
+def _orthogonal(shape: tuple[int, ...], key: int, *, gain: float) -> torch.Tensor:
+    """Return orthogonal rows of length `gain`, or columns if there are fewer of them, uniformly distributed (Saxe et al., 2014).
+
+    Rows are the first axis, columns all others. It uses the QR decomposition of normal numbers, with signs chosen to make it unique.
+    """
+    rows, columns = shape[0], math.prod(shape[1:])
+    drawn = random.normal((max(rows, columns), min(rows, columns)), key)
+    q, r = torch.linalg.qr(drawn)
+    q = q * torch.where(torch.diagonal(r) < 0.0, -1.0, 1.0)
+    return ((q if rows >= columns else q.T) * gain).reshape(shape)
+
+
+def _identity(shape: tuple[int, ...], key: int, *, gain: float, groups: int) -> torch.Tensor:
+    """Return `gain` on the diagonal, separately for each of `groups` groups of rows; for convolution filters, at the window's center."""
+    value = torch.zeros(shape, dtype=torch.float64)
+    rows = shape[0] // groups
+    if math.prod(shape):
+        place = torch.arange(min(rows, shape[1]))
+        row = (torch.arange(groups)[:, None] * rows + place).flatten()
+        value[(row, place.repeat(groups), *(size // 2 for size in shape[2:]))] = gain
+    return value
+
+
+def _sparse(shape: tuple[int, ...], key: int, *, sparsity: float, deviation: float) -> torch.Tensor:
+    """Return normal numbers with the share `sparsity` of each column, rounded up, set to 0 (Martens, 2010)."""
+    rows, columns = shape
+    value = random.normal(shape, key) * deviation
+    order = random.uniform((columns, rows), random.key_of(key, "zeros")).argsort(dim=1, stable=True)
+    value.T.scatter_(1, order[:, : math.ceil(sparsity * rows)], 0.0)
+    return value
+
+
+MATRICES: Mapping[str, Callable[..., torch.Tensor]] = {"orthogonal": _orthogonal, "identity": _identity, "sparse": _sparse}
+"""The initializers that need the whole matrix, by name. Each takes a shape, a key and its attributes."""

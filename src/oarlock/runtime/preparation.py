@@ -17,7 +17,6 @@ from oarlock.registry.collective import exchanged
 from oarlock.registry.size_check import SizeCheck, fed_sizes, find_size_checks
 from oarlock.runtime import recording
 from oarlock.runtime.context import Context
-from oarlock.runtime.declaration_check import require_declared
 from oarlock.runtime.feed import check_feed
 from oarlock.runtime.interpreter import Interpreter
 from oarlock.runtime.ownership import require_not_elsewhere
@@ -30,6 +29,7 @@ from oarlock.runtime.scope import Scope, frozen_in, lock_of_writing
 from oarlock.runtime.scopes import Scopes
 from oarlock.runtime.tensor_guard import TensorGuard
 from oarlock.runtime.value import is_dense, to_numpy
+from oarlock.runtime.value_check import require_declared
 
 __all__ = ["Prepared", "Values"]
 

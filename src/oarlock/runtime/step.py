@@ -15,7 +15,6 @@ from oarlock.ir.var import Var
 from oarlock.runtime import recording
 from oarlock.runtime.budget import Budget, RunLimits
 from oarlock.runtime.context import Context, draws_done
-from oarlock.runtime.declaration_check import require_declared
 from oarlock.runtime.interpreter import commit, read_var
 from oarlock.runtime.interrupts import Interrupts, uninterrupted
 from oarlock.runtime.ownership import belongs_to, require_not_elsewhere
@@ -24,6 +23,7 @@ from oarlock.runtime.plan import Plan, PlanInput
 from oarlock.runtime.preparation import Prepared, Values
 from oarlock.runtime.scope import lock_of_writing
 from oarlock.runtime.value import is_dense, to_numpy
+from oarlock.runtime.value_check import require_declared
 from oarlock.runtime.variable import Lease, Variable
 
 __all__ = ["Step", "interpreted_step", "planned_step"]

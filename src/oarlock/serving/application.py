@@ -13,8 +13,7 @@ from oarlock.errors import ArgumentError, FormatError, LimitError, UndefinedVarE
 from oarlock.garbage_collection import collection_paused
 from oarlock.serving.extra import require_extra
 from oarlock.serving.gate import Gate
-from oarlock.serving.held_bytes import HeldBytes, Share
-from oarlock.serving.limits import ServingLimits
+from oarlock.serving.limits import HeldBytes, ServingLimits, Share
 from oarlock.serving.metrics import Metrics
 from oarlock.serving.protocol import FEWER, Answer, Request, describe, read_plain, read_request, write_answer, write_plain
 from oarlock.serving.refusal import Refusal, too_much

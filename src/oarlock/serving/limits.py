@@ -1,8 +1,11 @@
-"""The limits of a server that untrusted clients may use."""
+"""The limits of a server that untrusted clients may use, and the memory counted against one of them."""
 
 from dataclasses import dataclass
 
-__all__ = ["ServingLimits"]
+from oarlock.errors import LimitError
+from oarlock.serving.refusal import Refusal
+
+__all__ = ["HeldBytes", "ServingLimits", "Share"]
 
 
 @dataclass(frozen=True)
@@ -36,3 +39,32 @@ class ServingLimits:
     stop_seconds: float = 35.0
     batch_rows: int = 32
     batch_seconds: float = 0.002
+
+
+class HeldBytes:
+    """A total of bytes that is limited to `largest`. Each request has a share of it."""
+
+    def __init__(self, largest: int):
+        self.largest = largest
+        self.total = 0
+
+    def share(self) -> "Share":
+        """Create an empty share."""
+        return Share(self)
+
+
+class Share:
+    """The bytes used by one request: of its body, then its tensors, then its answer."""
+
+    def __init__(self, whole: HeldBytes):
+        self._whole = whole
+        self._size = 0
+
+    def hold(self, size: int) -> None:
+        """Change the size of the share. Raises Refusal with status 429 if the total would exceed the limit."""
+        whole, more = self._whole, size - self._size
+        if more > 0 and whole.total + more > whole.largest:
+            error = LimitError(f"requests and answers in memory exceed {whole.largest:,} bytes", hint="retry in a moment")
+            raise Refusal(429, error, retry=1, limit="held_bytes")
+        whole.total += more
+        self._size = size
