@@ -90,7 +90,7 @@ def test_what_it_does_not_compute_is_named():
 
 def test_it_computes_at_the_processor(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    with pytest.raises(ol.ArgumentError, match='^backend="numpy" computes at ol.CPUPlace'):
+    with pytest.raises(ol.ArgumentError, match='^backend="numpy" needs ol.CPUPlace'):
         ol.Executor(ol.GPUPlace(0), backend="numpy")
 
 

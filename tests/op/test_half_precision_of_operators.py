@@ -7,7 +7,7 @@ import torch
 from op.arguments import DERIVED, FORWARD, Arguments, arguments_of, cases_of, compute, derive, root, root_arguments
 
 from oarlock.registry import Case, GradCheck, Operator
-from oarlock.registry.case import shapes_told
+from oarlock.registry.case import shapes_of_signature
 
 HALF = {torch.float16: 2e-2, torch.bfloat16: 1e-1}
 """How far a result may be off, relative to itself and to the largest."""
@@ -75,7 +75,7 @@ def long_arguments(forward: Operator, dtype: torch.dtype) -> list[Arguments]:
     low, high = bounds_of(forward)
     found = []
     for sizes in ((LONG, 4, 6, 7, 8, 9), (4, LONG, 6, 7, 8, 9), (4, 6, LONG, 7, 8, 9)):
-        for shapes in list(shapes_told(forward.signature, sizes))[1:2]:
+        for shapes in list(shapes_of_signature(forward.signature, sizes))[1:2]:
             found.append(root_arguments(forward, GradCheck(low=low, high=high, **shapes), dtype))
     return found
 

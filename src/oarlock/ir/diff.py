@@ -36,7 +36,7 @@ def diff_programs(before: Program, after: Program) -> list[Difference]:
     """Return every difference in meaning; an empty list if the programs differ at most in names of local values.
 
     Ops are matched by the names they define, else by the values they compute from matched inputs. So renaming is not a difference, and one
-    added op does not make all later ops differ. Nested blocks are compared with those of the matching op. Locations are ignored.
+    added op does not make all later ops differ. Nested blocks are compared if their ops match. Locations are ignored.
     """
     found = list(_diff_header(before, after))
     matched: dict[Var, Var] = {}

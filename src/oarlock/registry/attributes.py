@@ -173,7 +173,7 @@ def needs_input_sizes(operator: "Operator", name: str, value: object) -> bool:
 
 
 def _inferred_by_kernel(operator: "Operator", name: str, value: Sizes) -> int:
-    """Return how many symbols of an attribute the kernel can infer by itself, besides a size of -1; 0 if there are no elements."""
+    """Return how many symbols of an attribute the kernel can infer by itself, in addition to a size of -1; 0 if there are no elements."""
     return 0 if 0 in value else max(0, operator.told_attributes[name] - value.count(-1))
 
 

@@ -142,7 +142,7 @@ class Operator(CallingConvention):
 
     @property
     def cases(self) -> tuple[Case | GradCheck | Rejects, ...]:
-        """The declared cases, plus default gradient checks if none are declared: see `default_checks.py`."""
+        """The declared cases, plus default gradient checks if none are declared: see `case.py`."""
         return with_default_checks(self)
 
     @property
@@ -235,7 +235,7 @@ class Operator(CallingConvention):
     def check_shapes(self, function: Callable[..., None]) -> Callable[..., None]:
         """Declare a function that rejects shapes, if the signature accepts too many but infers the outputs.
 
-        `function` takes the same arguments as that of `infer_shape` and raises ShapeError. A symbol may be any number and is checked in the
+        `function` takes the arguments described in `infer_shape` and raises ShapeError. A symbol may be any number and is checked in the
         run.
         """
         self.shape_check = function
@@ -254,8 +254,10 @@ class Operator(CallingConvention):
         """Declare the kernel of the gradient with respect to input `slot`.
 
         Its parameters are the values it needs: any input, any output, `d<output>`, or `<input>_shape` if only the shape matters. It becomes
-        an operator called `<type>_d<slot>`. The other arguments are those of `operator`. If the operator is element-wise, or `linear_in`
-        the input, the gradient with respect to `d<output>` is derived: see `transpose.py`.
+        an
+        operator called `<type>_d<slot>`. The other arguments are described in `operator`. If the operator is element-wise, or `linear_in`
+        the
+        input, the gradient with respect to `d<output>` is derived: see `gradient.py`.
         """
 
         def declare(kernel: Callable[..., object]) -> Operator:
@@ -281,7 +283,7 @@ class Operator(CallingConvention):
     def gradient_program(self, slot: str) -> Callable[[GradientProgram], GradientProgram]:
         """Declare the gradient with respect to `slot` as a function of variables that appends existing operators.
 
-        Its parameters are those of `gradient`; it returns a variable, or a list of them for a variadic slot.
+        Its parameters are described in `gradient`; it returns a variable, or a list of them for a variadic slot.
         """
 
         def declare(program: GradientProgram) -> GradientProgram:

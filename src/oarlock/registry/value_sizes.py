@@ -22,12 +22,12 @@ Made = Mapping[Op, Mapping[str, Var]]
 
 
 class BlockSizes(NamedTuple):
-    """The sizes of one op with a block. `told` are leading sizes of inputs, for which the run checks that they match the op's results.
+    """The sizes of one op with a block. `checked` are leading sizes of inputs that the run compares with the op's results.
 
     The block's inputs have the leading size `rows`, which may differ in each iteration; `source` is the variable that determines it.
     """
 
-    told: frozenset[Size] = frozenset()
+    checked: frozenset[Size] = frozenset()
     rows: str | None = None
     source: Var | None = None
 
@@ -83,7 +83,7 @@ class _Sizes:
             for inner in op.blocks:
                 yield inner, known
             for name, var in self.made.get(op, {}).items():
-                if name in sizes.told:
+                if name in sizes.checked:
                     continue
                 if name in known or name in self.makers or name in self.counted:
                     self._refuse(op, number, f'"{var.name}" is declared as {var.type_text}, but {self._whose(name)}')

@@ -33,7 +33,7 @@ def init(
     only: Collection[Var] | None = None,
     workers: Workers | None = None,
 ) -> Scope:
-    """Initialize the program's parameters and state that have no value in `scope`, or those of them in `only`. Returns `scope`.
+    """Initialize the program's parameters and state that have no value in `scope`; with `only`, just these variables. Returns `scope`.
 
     Each value depends only on the program's seed and the variable's name, not on the order. Existing values are kept unless `overwrite`.
     Variables divided between workers get the shard of this worker: the complete value is drawn first, so the shards match a single-process

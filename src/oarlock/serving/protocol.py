@@ -113,7 +113,7 @@ def read_request(body: bytes, program: Program, limits: ServingLimits, *, json_l
 
 
 def _read_json(text: bytes, limits: ServingLimits) -> dict[str, Any]:
-    """Parse a JSON object. Raises Refusal for too many values, each of which takes up to 200 bytes and some time."""
+    """Parse a JSON object. Raises Refusal for too many values: each one costs up to 200 bytes and some time."""
     values = 1 + sum(text.count(mark) for mark in (b",", b"[", b"{"))  # also counts marks inside strings, which are rare in requests
     if values > limits.json_values:
         hint = "send tensors as bytes after the JSON (binary_data_size), or raise oarlock serve FILE --json-values"
