@@ -10,7 +10,7 @@ VERIFIER = (
     "ir/test_initializer.py",
     "ir/test_serialization.py",
     "registry/test_typecheck.py",
-    "registry/test_own_sizes.py",
+    "registry/test_value_sizes.py",
     "runtime/test_budget.py",
     "io/test_known_attacks.py",
 )

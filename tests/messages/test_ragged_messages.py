@@ -89,7 +89,7 @@ def test_lists_that_are_no_rows(require):
         f"""
         oarlock.FeedError: "words": row 0 is int 1, not a list of elements
           {WORDS}
-          Try: feed={{"words": ol.Ragged.from_lists(rows)}} says which it is    {EXPLAIN}
+          Try: use feed={{"words": ol.Ragged.from_lists(rows)}}    {EXPLAIN}
         """,
     )
 
@@ -100,7 +100,7 @@ def test_lengths_that_do_not_add_up(require):
         f"""
         oarlock.FeedError: "words": the lengths add up to 2, but there are 3 elements
           {WORDS}
-          Try: feed={{"words": ol.Ragged.from_lists(rows)}} says which it is    {EXPLAIN}
+          Try: use feed={{"words": ol.Ragged.from_lists(rows)}}    {EXPLAIN}
         """,
     )
 
@@ -112,7 +112,7 @@ def test_a_pair_that_is_neither_elements_nor_padded_rows(pair, require):
         f"""
         oarlock.FeedError: "words": a tuple must be (elements, lengths) or (padded rows, lengths)
           {WORDS}
-          Try: feed={{"words": ol.Ragged.from_lists(rows)}} says which it is    {EXPLAIN}
+          Try: use feed={{"words": ol.Ragged.from_lists(rows)}}    {EXPLAIN}
         """,
     )
 
@@ -124,7 +124,7 @@ def test_rows_of_rows_for_rows(require):
         oarlock.FeedError: "words" has 1 level of rows, but the fed value has 2
           {WORDS}
               "words" fed as <Ragged int64[1, ?, ?] [[[1, 2], [3]]]>
-          Try: feed={{"words": ol.Ragged.from_lists(rows)}} says which it is    {EXPLAIN}
+          Try: use feed={{"words": ol.Ragged.from_lists(rows)}}    {EXPLAIN}
         """,
     )
 
@@ -147,7 +147,7 @@ def test_two_inputs_that_are_cut_alike_and_fed_otherwise(require):
         f"""
         oarlock.FeedError: "tags" and "words" have different row lengths
           {TAGS}
-              rows of [1, 2], where rows of [2, 1] are fed
+              rows of lengths [1, 2] and [2, 1]
         """,
     )
     require(

@@ -100,7 +100,7 @@ def test_an_exchange_that_one_worker_may_run_and_another_not_is_refused(build):
     with pytest.raises(ol.VerifyError, match="workers exchange tensors in its block") as raised:
         require_legal(program_of(build), standard)
     if REFUSED[build]:
-        assert f'as each has a "{REFUSED[build]}" of its own' in raised.value.message
+        assert f'because "{REFUSED[build]}" differs between workers' in raised.value.message
     assert raised.value.location is not None
 
 

@@ -244,4 +244,4 @@ def _is_lengths(value: object) -> bool:
 
 
 def _ragged_hint(var: Var, levels: int) -> str:
-    return f'feed={{"{var.name}": ol.Ragged.from_lists(rows{f", levels={levels}" if levels > 1 else ""})}} is unambiguous'
+    return f'use feed={{"{var.name}": ol.Ragged.from_lists(rows{f", levels={levels}" if levels > 1 else ""})}}'

@@ -28,8 +28,8 @@ def test_rows_that_are_chosen_are_not_as_many_as_are_fed():
           y: float32[n, 2] = layer_norm_grad(x=x, mean=m, rstd=m, dy=x)
         }""")
     assert message == (
-        'main, op 0 (nonzero): "r" is declared as int64[n], but an earlier variable of the size n too; '
-        "a size that only values tell has a name of its own"
+        'main, op 0 (nonzero): "r" is declared as int64[n], but an earlier variable has size n too; '
+        "a size that depends on values needs a unique name"
     )
 
 
@@ -40,8 +40,8 @@ def test_two_ops_do_not_make_one_size():
           s: int64[k] = nonzero(condition=d, value=true)
         }""")
     assert message == (
-        'main, op 1 (nonzero): "s" is declared as int64[k], but the result of nonzero of the size k too; '
-        "a size that only values tell has a name of its own"
+        'main, op 1 (nonzero): "s" is declared as int64[k], but the result of nonzero has size k too; '
+        "a size that depends on values needs a unique name"
     )
 
 
@@ -58,8 +58,8 @@ def test_blocks_side_by_side_do_not_make_one_size():
             }
         }""")
     assert message == (
-        'main/second, op 0 (nonzero): "s" is declared as int64[k], but the result of nonzero of the size k too; '
-        "a size that only values tell has a name of its own"
+        'main/second, op 0 (nonzero): "s" is declared as int64[k], but the result of nonzero has size k too; '
+        "a size that depends on values needs a unique name"
     )
 
 
@@ -74,15 +74,15 @@ def test_nor_where_the_first_keeps_it_inside():
           s: int64[k] = nonzero(condition=c, value=false)
         }""")
     assert message == (
-        'main, op 1 (nonzero): "s" is declared as int64[k], but the result of nonzero of the size k too; '
-        "a size that only values tell has a name of its own"
+        'main, op 1 (nonzero): "s" is declared as int64[k], but the result of nonzero has size k too; '
+        "a size that depends on values needs a unique name"
     )
 
 
 @pytest.mark.parametrize("size", ["2*k", "k+1", "n", "3"])
 def test_what_only_values_tell_is_called_by_a_name(size: str):
     """Not by a sum or product of names, of which nobody could say what they are, and not by a number."""
-    assert "declared int64" in refusal(f"""
+    assert "declared as int64" in refusal(f"""
         block main(c: bool[n]) {{
           r: int64[{size}] = nonzero(condition=c, value=true)
         }}""")
@@ -133,8 +133,8 @@ def _summed(text: str, stack: str, rows: str, step: str) -> str:
 def test_two_ragged_loops_do_not_count_different_rows_by_one_name():
     message = refusal(TWO_LOOPS.replace("ROWS", "k"))
     assert message == (
-        "main, op 1 (recurrent): its block uses k as its number of rows, but an earlier variable of the size k too; "
-        "a size that only values tell has a name of its own"
+        "main, op 1 (recurrent): its block uses k as its number of rows, but an earlier variable has size k too; "
+        "a size that depends on values needs a unique name"
     )
     parse_program("program seed=0" + TWO_LOOPS.replace("ROWS", "l"))
 
@@ -159,8 +159,8 @@ def test_a_size_that_is_known_inside_a_block_is_not_made_there():
             }
         }""")
     assert message == (
-        'main/step, op 0 (nonzero): "s" is declared as int64[n], but an earlier variable of the size n too; '
-        "a size that only values tell has a name of its own"
+        'main/step, op 0 (nonzero): "s" is declared as int64[n], but an earlier variable has size n too; '
+        "a size that depends on values needs a unique name"
     )
 
 
