@@ -44,7 +44,7 @@ def test_a_gpu_that_is_not_there_can_be_named_compared_and_sent_and_is_refused_w
 
 @pytest.mark.parametrize("index", [-1, True, 1.0, "0", None])
 def test_a_gpu_has_a_number(index):
-    with pytest.raises(ol.ArgumentError, match="^a GPU has a number from 0"):
+    with pytest.raises(ol.ArgumentError, match="^a GPU index must be an integer >= 0"):
         ol.GPUPlace(index)
 
 

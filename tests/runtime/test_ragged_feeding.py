@@ -230,7 +230,7 @@ def test_row_splits_end_where_the_elements_do(end: int, splits_first: bool):
         with pytest.raises(ol.FeedError) as raised:
             executor.run(program, {"words": words, "cuts": torch.tensor([0, 1, end])}, ["y"], scope=ol.Scope())
         ends, has = f'"cuts" has t = {end}', '"words" has t = 3'
-        assert raised.value.message == (f"{has}, yet {ends}" if splits_first else f"{ends}, yet {has}")
+        assert raised.value.message == (f"{has}, but {ends}" if splits_first else f"{ends}, but {has}")
 
 
 @pytest.mark.parametrize("end", [1, 3])

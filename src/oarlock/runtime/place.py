@@ -62,7 +62,7 @@ class GPUPlace(Place):
 
     def __post_init__(self) -> None:
         if not isinstance(self.index, int) or isinstance(self.index, bool) or self.index < 0:
-            raise ArgumentError(f"a GPU index must be an integer from 0, not {self.index!r:.60}", location=here())
+            raise ArgumentError(f"a GPU index must be an integer >= 0, not {self.index!r:.60}", location=here())
 
     @classmethod
     def of_worker(cls) -> "GPUPlace":
