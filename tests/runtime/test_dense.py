@@ -76,7 +76,7 @@ def test_state_that_is_not_dense_is_refused_before_anything_runs(kind: str, way:
     with pytest.raises(ol.DTypeError) as raised:
         WAYS[way](program, scope, {"x": torch.ones(2, 3)})
     assert raised.value.message == f'"{STATE}" is {what.format("3, 4")} in the scope, but float32[3, 4] in the program'
-    assert raised.value.hint == f'use a dense tensor: scope.set("{STATE}", {form})'
+    assert raised.value.hint == f'convert it to a dense tensor: scope.set("{STATE}", {form})'
     assert dense_state(scope) == before
     scope[STATE] = torch.zeros(3, 4)
     WAYS[way](program, scope, {"x": torch.ones(2, 3)})
@@ -92,7 +92,7 @@ def test_a_feed_that_is_not_dense_is_refused(kind: str, way: str):
     with pytest.raises(ol.FeedError) as raised:
         WAYS[way](program, scope, {"x": make(torch.ones(2, 3))})
     assert raised.value.message == f'"x" must be float32[n, 3], not {what.format("2, 3")}'
-    assert raised.value.hint == f'dense tensors are computed with: feed={{"x": {form}}}'
+    assert raised.value.hint == f'convert it to a dense tensor: feed={{"x": {form}}}'
     assert dense_state(scope) == before
 
 
@@ -125,7 +125,7 @@ def test_ops_that_are_run_where_the_caller_says_look_too(name: str, kind: str):
             run(program.main, scope, check=False)
         declared = program.main.vars[name].type_text
         assert raised.value.message == f'"{name}" is declared as {declared}, but is {what.format(sizes)}'
-        assert raised.value.hint == f'use a dense tensor: scope.set("{name}", {form})'
+        assert raised.value.hint == f'convert it to a dense tensor: scope.set("{name}", {form})'
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -159,7 +159,7 @@ def test_where_the_place_itself_has_no_elements_tensors_may_lack_them(options: d
         (found,) = executor.run(program, {"x": torch.ones(2, 3, device="meta")}, ["y"], scope=scope, return_numpy=False)
         assert (found.device.type, tuple(found.shape)) == ("meta", (2, 4))  # type: ignore[union-attr]
         scope["fc_0.w"] = torch.ones(3, 4).to_sparse()
-        with pytest.raises(ol.DTypeError, match="holds a sparse tensor in the scope"):
+        with pytest.raises(ol.DTypeError, match="is a sparse tensor in the scope"):
             executor.run(program, {"x": torch.ones(2, 3, device="meta")}, ["y"], scope=scope, return_numpy=False)
 
 
@@ -176,7 +176,7 @@ def test_what_becomes_an_array_is_dense(kind: str):
     with pytest.raises(ol.FeedError) as fed:
         ol.train(cost, {"x": value}, optimizer=ol.optimizer.SGD(0.1), epochs=1, progress=False)
     assert fed.value.message == f'"x" must be float32[n, 3], not {described}'
-    assert fed.value.hint == f"dense tensors are computed with: {form}"
+    assert fed.value.hint == f"convert it to a dense tensor: {form}"
     with pytest.raises(ol.ArgumentError) as ragged:
         ol.Ragged(value, (torch.tensor([0, 2]),))  # type: ignore[arg-type]
     assert f"{described} cannot be converted to an array" in str(ragged.value)

@@ -56,9 +56,9 @@ def test_each_update_of_a_tail_that_fails_in_turn_changes_nothing(optimizer, exe
         step(FEED)
         scope[name] = numpy.array(list(RATES.values())[number % len(RATES)])
         before = bits(scope)
-        with pytest.raises(ol.KernelError, match="nothing was changed") as raised:
+        with pytest.raises(ol.KernelError, match="no state was changed") as raised:
             step(FEED)
-        assert "the rate is" in raised.value.message
+        assert "the learning rate" in raised.value.message
         assert bits(scope) == before
         scope[name] = numpy.array(0.1)
     before = bits(scope)
@@ -90,9 +90,9 @@ def test_a_form_in_place_refuses_nothing_that_the_precondition_takes(name, dtype
     if dtype is torch.float64 and rate == 1e39:
         check(refused, dtype)
         return
-    with pytest.raises(ValueError, match="no finite number") as said:
+    with pytest.raises(ValueError, match="is not a finite") as said:
         check(refused, dtype)
-    with pytest.raises(ValueError, match="no finite number") as by_kernel:
+    with pytest.raises(ValueError, match="is not a finite") as by_kernel:
         operator.kernel(*given, refused)
     assert str(said.value) == str(by_kernel.value)
 

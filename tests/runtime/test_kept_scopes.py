@@ -323,9 +323,9 @@ def test_a_path_that_does_not_exist_is_refused_with_the_nearest_that_do():
 
 def test_what_is_no_path_is_refused():
     scopes = kept(nested_loops(), nested_feed())
-    with pytest.raises(ol.ArgumentError, match="^scopes are looked up by path (str), not int: 3\n"):
+    with pytest.raises(ol.ArgumentError, match=r"^scopes are looked up by path \(str\), not int: 3\n"):
         scopes[3]
-    with pytest.raises(ol.ArgumentError, match=r"^scopes are looked up by path (str), not tuple: \('main', 3\)"):
+    with pytest.raises(ol.ArgumentError, match=r"^scopes are looked up by path \(str\), not tuple: \('main', 3\)"):
         scopes["main", 3]
 
 

@@ -79,7 +79,7 @@ def _check_one(program: Program, var: Var, value: object, sizes: dict[str, tuple
             f'"{var.name}" must be {var.type_text}, not {describe_value(tensor)}',
             location=var.location,
             contract=_contract(program),
-            hint=f'use a dense tensor: feed={{"{var.name}": {find_dense_form(tensor)}}}',
+            hint=f'convert it to a dense tensor: feed={{"{var.name}": {find_dense_form(tensor)}}}',
         )
     actual = f'"{var.name}" {verb} {from_torch(tensor.dtype)}{list(tensor.shape)}'
     if tensor.dtype != to_torch(var.dtype):

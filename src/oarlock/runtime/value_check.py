@@ -125,7 +125,7 @@ def _refuse(error: type[ShapeError] | type[DTypeError], var: Var, value: object,
         location=op.location if op else var.location,
         running=f"{op.block.path}, op {op.block.ops.index(op)} of {len(op.block.ops)}" if op else None,
         given=[var.describe()],
-        hint=f'use a dense tensor: scope.set("{var.name}", {form})' if form else None,
+        hint=f'convert it to a dense tensor: scope.set("{var.name}", {form})' if form else None,
         op=op.type if op else None,
     )
 
@@ -146,7 +146,7 @@ def require_declared(var: Var, value: object, *, at_meta: bool = False) -> torch
         f'"{var.name}" is {describe_value(value)} in the scope, but {var.type_text} in the program',
         location=var.location,
         given=[var.describe()],
-        hint=f'use a dense tensor: scope.set("{var.name}", {form})'
+        hint=f'convert it to a dense tensor: scope.set("{var.name}", {form})'
         if form
         else f'set "{var.name}" to a value of shape {var.shape} and dtype {var.dtype}' + (": it is transposed" if turned else ""),
     )
