@@ -51,7 +51,7 @@ def test_an_operator_reads_and_writes_variables_by_slot(scope):
     cast = ol.cpp.operator("cast", read={"x": h}, write={"y": y}, dtype="float64")
     assert (x.readers, w.readers, h.writers, h.readers, y.readers) == ([op], [op], [op], [cast], [])
     assert (h.type_text, y.type_text) == ("float32[n, 2]", "float64[n, 2]")
-    with pytest.raises(ol.ProgramError, match=f'^linear: it cannot define "{h.name}", which has a value already'):
+    with pytest.raises(ol.ProgramError, match=f'^linear: it cannot define "{h.name}", which already has a value'):
         ol.cpp.operator("linear", read={"x": x, "w": w}, write={"out": h})
     with pytest.raises(ol.ArgumentError, match=r"^linear: read must be a dict of variables by slot, not a set(?s:.*)oarlock ops linear"):
         ol.cpp.operator("linear", read={x, w}, write={"out": h})

@@ -18,7 +18,7 @@ from oarlock.ir.size import (
     multiply,
     names_in,
     rename,
-    told,
+    solve_shape,
     whole,
 )
 
@@ -263,8 +263,8 @@ def test_a_shape_prints_as_it_is_written():
 
 
 def test_a_shape_that_has_come_out_tells_its_symbols_and_the_names_in_them():
-    assert told(("n+1", 3, "2*t", "n*t"), (5, 3, 6, 12)) == {"n+1": 5, "n": 4, "2*t": 6, "t": 3, "n*t": 12}
-    assert told(("2*n",), (5,)) == {"2*n": 5}
+    assert solve_shape(("n+1", 3, "2*t", "n*t"), (5, 3, 6, 12)) == {"n+1": 5, "n": 4, "2*t": 6, "t": 3, "n*t": 12}
+    assert solve_shape(("2*n",), (5,)) == {"2*n": 5}
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_an_op_without_a_name_gets_one_that_nothing_in_the_program_has(program):
     assert all(op.name for op in ops)
     with program:
         assert ol.op.relu(main.var("x")).name not in {op.name for op in ops}
-    with pytest.raises(ol.ProgramError, match=f'^"{ops[0].name}" is taken in this program'):
+    with pytest.raises(ol.ProgramError, match=f'^the name "{ops[0].name}" is already used in this program'):
         inner.new_op("relu", {"x": "x"}, {"y": inner.new_var("z", ol.DType.FLOAT32, ("n", 3))}, name=ops[0].name)
     with pytest.raises(ol.ProgramError, match="^'a/b' cannot be a variable's name"):
         inner.new_op("relu", {"x": "x"}, {"y": "z"}, name="a/b")

@@ -90,7 +90,7 @@ def of_dtypes(operator: Operator, arguments: Arguments) -> Iterator[Misfit]:
         if shared and sum(len(arguments.tensors[each.name]) for each, _ in slots if each.dtype == slot.dtype) > 1:
             others = {"integer": (torch.int8, torch.int64), "complex": (torch.complex64, torch.complex128)}.get(kind, FLOATS)
             other = tensor.to(others[0] if tensor.dtype == others[1] else others[1])
-            yield f"other-dtype-of-{slot.name}", "they must have one dtype", with_tensor(arguments, slot.name, other)
+            yield f"other-dtype-of-{slot.name}", "they must have the same dtype", with_tensor(arguments, slot.name, other)
 
 
 def of_broadcasts(operator: Operator, arguments: Arguments) -> Iterator[Misfit]:

@@ -126,7 +126,7 @@ def test_a_process_that_nobody_started_with_others_is_a_worker_alone():
 
 def test_half_a_description_of_the_workers_is_refused(monkeypatch):
     monkeypatch.setenv("RANK", "0")
-    with pytest.raises(ol.ArgumentError, match="RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT name a worker together"):
+    with pytest.raises(ol.ArgumentError, match="RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT must all be set"):
         connect()
 
 

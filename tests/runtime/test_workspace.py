@@ -381,5 +381,5 @@ def test_a_plan_that_fills_memory_with_a_byte_computes_the_same(byte):
 
 @pytest.mark.parametrize("poison", [256, -1, "yes", None, 0.5])
 def test_a_poison_that_is_no_byte_is_refused(poison):
-    with pytest.raises(ol.ArgumentError, match="poison is True, False or a byte from 0 to 255, not"):
+    with pytest.raises(ol.ArgumentError, match="poison must be True, False or a byte from 0 to 255, not"):
         ol.Executor(poison=poison)

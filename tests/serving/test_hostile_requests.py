@@ -109,7 +109,7 @@ def widening(folder: Path) -> ol.Model:
 def refused(answered: Answered, limit: str) -> str:
     assert answered.status == 413, answered.body
     assert answered.json["type"] == "LimitError"
-    assert f"oarlock serve FILE --{limit} allows more" in answered.json["hint"]
+    assert f"raise oarlock serve FILE --{limit}" in answered.json["hint"]
     return answered.json["error"]
 
 

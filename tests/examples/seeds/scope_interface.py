@@ -1,4 +1,4 @@
-"""Scope document, interface design: only a scope makes a variable, only a scope makes a child of itself.
+"""Scope document, interface design: variables are created by scopes, only a scope makes a child of itself.
 
 static std::shared_ptr<Scope> Create(parent);  Variable* FindVar(name) const;  Variable* Var(name);
 class Variable { private: Variable() = default; friend class Scope; }
@@ -17,7 +17,7 @@ x = local.new_var("x")
 with pytest.raises(paddle.ScopeError, match="already"):
     local.new_var("x")
 assert local.var("x") is x
-with pytest.raises(paddle.ScopeError, match="only a scope makes a variable"):
+with pytest.raises(paddle.ScopeError, match="variables are created by scopes"):
     Variable(None, local, "x")
 root.set("kept", 1.0)
 del root

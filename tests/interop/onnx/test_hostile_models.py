@@ -29,9 +29,9 @@ def refused(path: Path, kind: type[ol.OarlockError], **keywords) -> str:
     [
         (lambda data: data[:-3], "has"),
         (lambda data: data + field(99, b"x"), "number 99 is not a field known to the installed onnx"),
-        (lambda data: data + data, "stands there a second time"),
+        (lambda data: data + data, "is given twice"),
         (lambda data: data.replace(b"MatMul", b"Mat\xff\xffl"), "NodeProto.op_type is not Unicode"),
-        (lambda data: data + varint(7 << 3 | 0) + b"\x01", "stands there a second time"),
+        (lambda data: data + varint(7 << 3 | 0) + b"\x01", "is given twice"),
         (lambda data: data + b"\xff" * 11, "a number does not end"),
     ],
 )

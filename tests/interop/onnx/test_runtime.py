@@ -88,5 +88,5 @@ def test_a_stranger_s_model_is_not_handed_on(tmp_path):
 
 
 def test_an_unknown_backend_is_refused(tmp_path):
-    with pytest.raises(ol.ArgumentError, match='backend is "inductor"'):
+    with pytest.raises(ol.ArgumentError, match='backend must be "inductor"'):
         ol.infer(model_of(tmp_path), {"x": X}, backend="tensorrt")
