@@ -133,14 +133,14 @@ def test_a_small_program_prints_no_large_text():
     with pytest.raises(ol.LimitError) as raised:
         ol.Program.from_bytes(file.SerializeToString())
     assert str(raised.value) == (
-        "the author's lines: 245,760,000 location bytes, where 67,108,864 are allowed\n"
+        "the author's lines: 245,760,000 location bytes, but the limit is 67,108,864\n"
         "  Try: limits=Limits(location_bytes=...)    (oarlock explain LimitError)"
     )
     file.source.strings[0] += "f"
     del file.source.blocks[0].ops[1:]
     with pytest.raises(ol.LimitError) as raised:
         ol.Program.from_bytes(file.SerializeToString())
-    assert raised.value.message == "the author's lines: 1,025 location text bytes, where 1,024 are allowed"
+    assert raised.value.message == "the author's lines: 1,025 location text bytes, but the limit is 1,024"
 
 
 def test_what_is_written_of_long_lines_is_read_again(tmp_path):

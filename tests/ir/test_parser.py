@@ -130,7 +130,7 @@ def test_what_cannot_be_read_is_refused_with_its_line(old, new, message):
 
 
 def test_what_is_read_is_verified():
-    with pytest.raises(ol.VerifyError, match=r'main, op 1 \(subtract\): "error" is declared float32\[n, 2\]'):
+    with pytest.raises(ol.VerifyError, match=r'main, op 1 \(subtract\): "error" is declared as float32\[n, 2\]'):
         ol.parse_program(TRAINING.replace("error: float32[n, 1]", "error: float32[n, 2]"))
     with pytest.raises(ol.UnknownOperatorError, match='no operator "lineal"; did you mean "linear"?'):
         ol.parse_program(TRAINING.replace("linear(", "lineal("))

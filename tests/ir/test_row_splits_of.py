@@ -153,10 +153,10 @@ def test_a_block_cuts_a_dimension_in_one_way():
 
 def test_names_of_sizes_count_as_symbols():
     data = ragged(name="w" * 100).to_bytes()
-    with pytest.raises(ol.LimitError, match="symbol bytes, where 104 are allowed"):
+    with pytest.raises(ol.LimitError, match="symbol bytes, but the limit is 104"):
         read_program(data, limits=ol.Limits(symbol_bytes=104))
     read_program(data, limits=ol.Limits(symbol_bytes=105))
     main = wire.ProgramFile.FromString(data)
     main.program.blocks[0].vars[1].row_splits_of = "v" * 50
-    with pytest.raises(ol.LimitError, match="symbol bytes, where 154 are allowed"):
+    with pytest.raises(ol.LimitError, match="symbol bytes, but the limit is 154"):
         read_program(main.SerializeToString(), limits=ol.Limits(symbol_bytes=154))

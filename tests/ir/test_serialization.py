@@ -188,22 +188,22 @@ def test_a_damaged_file_is_read_or_refused_by_an_error_of_ours(changes):
 # Limits
 
 LIMITED = [
-    ("blocks", 1, "2 blocks, where 1 are allowed"),
-    ("vars", 10, "11 vars, where 10 are allowed"),
-    ("ops", 5, "6 ops, where 5 are allowed"),
-    ("arguments", 17, "18 arguments, where 17 are allowed"),
-    ("depth", 1, "block 1: 2 depth, where 1 are allowed"),
-    ("attributes_per_op", 3, 'block 0, "w": 4 attributes per op, where 3 are allowed'),
-    ("text_bytes", 3, 'block 0, "w": 4 text bytes, where 3 are allowed'),
-    ("list_items", 2, 'block 0, "w": 3 list items, where 2 are allowed'),
-    ("rank", 1, 'block 0, "xs": 2 rank, where 1 are allowed'),
-    ("size", 6, 'block 0, "w": 7 size, where 6 are allowed'),
-    ("elements", 1, 'block 0, "xs": 2 elements, where 1 are allowed'),
-    ("tensor_bytes", 7, 'block 0, "xs": 8 tensor bytes, where 7 are allowed'),
+    ("blocks", 1, "2 blocks, but the limit is 1"),
+    ("vars", 10, "11 vars, but the limit is 10"),
+    ("ops", 5, "6 ops, but the limit is 5"),
+    ("arguments", 17, "18 arguments, but the limit is 17"),
+    ("depth", 1, "block 1: 2 depth, but the limit is 1"),
+    ("attributes_per_op", 3, 'block 0, "w": 4 attributes per op, but the limit is 3'),
+    ("text_bytes", 3, 'block 0, "w": 4 text bytes, but the limit is 3'),
+    ("list_items", 2, 'block 0, "w": 3 list items, but the limit is 2'),
+    ("rank", 1, 'block 0, "xs": 2 rank, but the limit is 1'),
+    ("size", 6, 'block 0, "w": 7 size, but the limit is 6'),
+    ("elements", 1, 'block 0, "xs": 2 elements, but the limit is 1'),
+    ("tensor_bytes", 7, 'block 0, "xs": 8 tensor bytes, but the limit is 7'),
     ("parameter_bytes", 7, 'block 0, "w": 8 parameter bytes, but the limit is 7'),
-    ("location_text_bytes", 6, "the author's lines: 7 location text bytes, where 6 are allowed"),
-    ("location_bytes", 17, "the author's lines: 18 location bytes, where 17 are allowed"),
-    ("symbol_bytes", 0, 'block 0, "xs": 1 symbol bytes, where 0 are allowed'),
+    ("location_text_bytes", 6, "the author's lines: 7 location text bytes, but the limit is 6"),
+    ("location_bytes", 17, "the author's lines: 18 location bytes, but the limit is 17"),
+    ("symbol_bytes", 0, 'block 0, "xs": 1 symbol bytes, but the limit is 0'),
 ]
 
 
@@ -242,7 +242,7 @@ def test_a_program_of_more_bytes_than_allowed_is_refused_before_it_is_parsed():
 def test_every_kind_of_list_is_limited(kind, attribute):
     program = running_sum()
     program.main.ops[1].attributes["many"] = attribute
-    with pytest.raises(ol.LimitError, match="^block 0, op 1 \\(reduce_sum\\): 3 list items, where 2 are allowed"):
+    with pytest.raises(ol.LimitError, match="^block 0, op 1 \\(reduce_sum\\): 3 list items, but the limit is 2"):
         read_program(program.to_bytes(), limits=ol.Limits(list_items=2))
 
 
@@ -252,7 +252,7 @@ def test_blocks_nested_as_deep_as_anyone_likes_are_refused_without_recursion():
         block = program.blocks.add(name=f"b{index}")
         if index:
             block.parent = index - 1
-    with pytest.raises(ol.LimitError, match="^block 32: 33 depth, where 32 are allowed"):
+    with pytest.raises(ol.LimitError, match="^block 32: 33 depth, but the limit is 32"):
         read_program(wire.ProgramFile(program=program).SerializeToString())
 
 

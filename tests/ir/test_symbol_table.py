@@ -273,7 +273,7 @@ def test_what_is_not_declared_is_refused_and_what_is_declared_is_checked(program
         ):
             append("relu", {"x": "x"}, {"y": wrong})
     main.append("relu", {"x": [main.var("x")]}, {"y": [wrong]}, {})
-    with pytest.raises(ol.VerifyError, match=r'^main, op 0 \(relu\): "wrong" is declared float32\[n, 4\]'):
+    with pytest.raises(ol.VerifyError, match=r'^main, op 0 \(relu\): "wrong" is declared as float32\[n, 4\]'):
         typecheck(program, ol.registry.standard)
     undeclared = program.to_bytes(source=False).replace(b"wrong", b"wring", 1)
     with pytest.raises(ol.VerifyError, match='^main, op 0 .relu.: "wrong" is not declared in this block or its parents$'):
@@ -284,8 +284,8 @@ def test_what_is_not_declared_is_refused_and_what_is_declared_is_checked(program
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda relu: setattr(relu.vars[1], "dtype", wire.INT64), r'"y" is declared int64\[n, 3\], where float32\[n, 3\] follows'),
-        (lambda relu: relu.vars[1].shape.sizes.pop(), r'"y" is declared float32\[n\], where float32\[n, 3\] follows'),
+        (lambda relu: setattr(relu.vars[1], "dtype", wire.INT64), r'"y" is declared as int64\[n, 3\], but float32\[n, 3\] is inferred'),
+        (lambda relu: relu.vars[1].shape.sizes.pop(), r'"y" is declared as float32\[n\], but float32\[n, 3\] is inferred'),
         (lambda relu: setattr(relu.ops[0], "type", "greater"), 'it has no output slot "y"|input slot "y" is missing'),
         (lambda relu: setattr(relu.ops[0].inputs[0], "name", "a"), 'it has no input slot "a"'),
         (lambda relu: relu.ops[0].outputs[0].ClearField("vars"), 'output slot "y" takes one variable, not 0'),

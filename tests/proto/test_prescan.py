@@ -85,6 +85,6 @@ def test_the_backend_in_pure_python_is_refused():
     }
     done = subprocess.run([sys.executable, "-c", "import oarlock.ir"], capture_output=True, text=True, env=environment, check=False)
     assert done.stderr.splitlines()[-1] == (
-        "ImportError: Oarlock needs protobuf's compiled backend; this process runs the one in pure Python, which a file can exhaust. "
-        "Unset PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION, or install a protobuf wheel made for this platform."
+        "ImportError: Oarlock needs protobuf's compiled backend; this process uses the pure Python one, which malicious files can exhaust. "
+        "Unset PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION, or install a protobuf wheel for this platform."
     )

@@ -209,7 +209,7 @@ def test_memory_that_a_computed_value_decides_is_refused_before_it_is_allocated(
 
     small, large, again = serve_here(model, asking)
     assert small.status == again.status == 200
-    assert "live bytes, where 268,435,456 are allowed" in refused(large, "run-bytes")
+    assert "live bytes, but the limit is 268,435,456" in refused(large, "run-bytes")
 
 
 def test_joined_runs_are_within_the_limit_of_one(tmp_path):

@@ -59,7 +59,7 @@ class _Bounds:
     def require(self, where: str, count: int, name: str) -> None:
         allowed = getattr(self.limits, name)
         if count > allowed:
-            raise LimitError(f"{where}{count:,} {name.replace('_', ' ')}, where {allowed:,} are allowed", hint=f"limits=Limits({name}=...)")
+            raise LimitError(f"{where}{count:,} {name.replace('_', ' ')}, but the limit is {allowed:,}", hint=f"limits=Limits({name}=...)")
 
     def names(self, where: str, *names: str) -> None:
         for name in names:

@@ -59,7 +59,7 @@ def test_what_is_counted_has_limits(tmp_path):
     assert refused(path, ol.LimitError, limits=ol.Limits(file_bytes=10)).startswith('"model.onnx" has')
     assert refused(path, ol.LimitError, limits=ol.Limits(program_bytes=10)).startswith('"model.onnx": more than 10 program bytes')
     assert "2 elements, where 1 are allowed" in refused(path, ol.LimitError, limits=ol.Limits(elements=1))
-    assert "8 parameter bytes, but the limit is 7" in refused(path, ol.LimitError, limits=ol.Limits(parameter_bytes=7))
+    assert "8 parameter bytes, where 7 are allowed" in refused(path, ol.LimitError, limits=ol.Limits(parameter_bytes=7))
     assert "more than 0 nodes" in refused(path, ol.LimitError, limits=ol.Limits(ops=0))
 
 
