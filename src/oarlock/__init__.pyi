@@ -57,7 +57,7 @@ from oarlock.errors import WriteError as WriteError
 from oarlock.interop.onnx.export import to_onnx as to_onnx
 from oarlock.interop.onnx.importing import from_onnx as from_onnx
 from oarlock.interop.torch.imported import from_torch as from_torch
-from oarlock.interop.torch.state_dict import to_torch_state as to_torch_state
+from oarlock.interop.torch.imported import to_torch_state as to_torch_state
 from oarlock.interop.weights import load_weights as load_weights
 from oarlock.io import Model as Model
 from oarlock.io import infer as infer
@@ -87,8 +87,8 @@ from oarlock.layer import var as var
 from oarlock.layer import while_loop as while_loop
 from oarlock.layer.control.rnn import rnn as rnn
 from oarlock.layer.control.step_network import create_rnn as create_rnn
-from oarlock.layer.current_place import at_place as at_place
 from oarlock.layer.dense import fc as fc
+from oarlock.layer.parameter_options import at_place as at_place
 from oarlock.layer.program_summary import ProgramSummary as ProgramSummary
 from oarlock.layer.program_summary import SummaryRow as SummaryRow
 from oarlock.layer.program_summary import summary as summary

@@ -16,33 +16,31 @@ from oarlock.runtime.scope import Scope
 from torch import Tensor
 
 class AttachedToBlock:
-    """The members of `Block` that its own file does not have: each file that attaches some is loaded when one of these is first used."""
+    """The members of `Block` that are attached by other modules. Those modules are imported on first use."""
 
     def eval(self, targets: Var | str | Sequence[Var | str], scope: Scope, context: Context | Place | None = None, feed: Mapping[str, object] | None = None) -> list[ndarray] | list[Tensor] | ndarray | Tensor:
-        """The value of a variable of the block, given by itself or its name, or of several, as arrays; `scope` is not changed.
+        """Return the value of one variable, or of several, as arrays. Only the ops that they need run; `scope` is not changed.
 
-        What they need is run, and nothing else.
-
-        Inputs that are not fed are found in `scope`. Raises what `Executor.eval` raises, ProgramError for a block inside another.
+        Variables are given as such or by name. Inputs that are not fed are read from `scope`. Raises the same as `Executor.eval`, and
+        ProgramError for a nested block.
         """
 
     def infer_shape(self, scope: Scope) -> dict[str, TensorType]:
-        """`ol.infer_shape`, as a method: the type that every variable of the block has on the values in `scope`, by name."""
+        """Return the type of every variable of the block for the values in `scope`, by name. The method form of `ol.infer_shape`."""
 
     def new_op(self, type: str, inputs: Mapping[str, Var | str | Sequence[Var | str]], outputs: Mapping[str, Var | str | Sequence[Var | str]], attributes: Mapping[str, object] | None = None, name: str = "", *, catalogue: Catalogue = ...) -> Op:
-        """Append an op on variables that are declared already, given by themselves or by their names; return it.
+        """Append an op on variables that are already declared, given as such or by name, and return it.
 
-        Without a name it gets one that nothing else in the program has. An `assign` to a persistable variable is a commit, as of `commit`.
-        Raises UndefinedVarError for a name that is not visible here, ProgramError where `name` is taken, DTypeError or ShapeError where an
-        output is declared with another type than follows from the inputs, else what `oarlock.registry.append_op` raises, which also declares
-        outputs.
+        Without a name it gets an unused one. An `assign` to a persistable variable is a commit, as with `commit`. Raises UndefinedVarError for
+        an unknown variable, ProgramError for a duplicate `name`, DTypeError or ShapeError if an output is declared with a type other than the
+        inferred one, else the same as `oarlock.registry.append_op`, which also declares outputs.
         """
 
     def run(self, scope: Scope, context: Context | Place | None = None, begin: int | None = None, end: int | None = None, *, keep_scopes: bool = False) -> None:
-        """`ol.run_block`, as a method: run the ops [begin, end) of the block, every one of them, in `scope`, at a place or in a context."""
+        """Run the ops [begin, end) of the block in `scope`, at a place or in a context. The method form of `ol.run_block`."""
 
 class AttachedToVar:
-    """The members of `Var` that its own file does not have."""
+    """The members of `Var` that are attached by other modules."""
 
     def __abs__(self) -> Var:
         """abs(x: number[*b]) -> y: number.real[*b]
@@ -57,11 +55,11 @@ class AttachedToVar:
         """
 
     def __and__(self, other: Var | complex) -> Var:
-        """Where both are true; of integers, the bits that both have."""
+        """Elementwise AND; for integers, bitwise."""
     __array_ufunc__: None
 
     def __eq__(self, other: object) -> Var:
-        """Where both have the same value, element by element: bool. False beside None, text and other objects that have no values."""
+        """Return the elementwise comparison, bool. False for None, text and other objects without values."""
 
     def __floordiv__(self, other: Var | complex) -> Var:
         """floor_divide(x: real[*#s], y: real[*#s]) -> z: real[*#s]
@@ -76,11 +74,12 @@ class AttachedToVar:
         """
 
     def __getitem__(self, key: int | slice | ellipsis | Var | None | tuple[int | slice | ellipsis | Var | None, ...]) -> Var:
-        """``x[key]`` as in PyTorch: numbers, slices with steps of either sign, ``...``, None, variables of integers or of bools, lists.
+        """``x[key]`` as in PyTorch: integers, slices with steps of either sign, ``...``, None, variables of integers or bools, lists.
 
-        Bounds of slices are clipped to the axis, also where its size is a symbol: the size of ``x[:, :512]`` is ``min(t,512)``. A number has
-        to be a place along the axis, which the run checks of a symbol. Variables of integers broadcast; apart, their axes come first.
-        One of bools takes the places where it is true, of which the run tells how many there are. Raises ShapeError and ArgumentError.
+        Bounds of slices are clipped to the axis, even if its size is a symbol: the size of ``x[:, :512]`` is ``min(t,512)``. An integer must be
+        an index of the axis; for a symbolic size this is checked when the program runs. Variables of integers are broadcast; if they are not
+        adjacent, their axes come first. A variable of bools selects its true positions, whose number is known when the program runs. Raises
+        ShapeError and ArgumentError.
         """
 
     def __gt__(self, other: Var | complex) -> Var:
@@ -90,7 +89,7 @@ class AttachedToVar:
         """
 
     def __invert__(self) -> Var:
-        """Where ``x`` is false; of integers, the bits that it has not."""
+        """Elementwise NOT; for integers, bitwise."""
     __iter__: None
 
     def __le__(self, other: Var | complex) -> Var:
@@ -112,7 +111,7 @@ class AttachedToVar:
         """
 
     def __matmul__(self, other: Var) -> Var:
-        """The matrix product by NumPy's rules; rows times a matrix, where that is one."""
+        """The matrix product by NumPy's rules."""
 
     def __mod__(self, other: Var | complex) -> Var:
         """remainder(x: real[*#s], y: real[*#s]) -> z: real[*#s]
@@ -127,7 +126,7 @@ class AttachedToVar:
         """
 
     def __ne__(self, other: object) -> Var:
-        """Where the values differ, element by element: bool. True beside None, text and other objects that have no values."""
+        """Return the elementwise comparison, bool. True for None, text and other objects without values."""
 
     def __neg__(self) -> Var:
         """neg(x: number[*b]) -> y: number[*b]
@@ -136,10 +135,10 @@ class AttachedToVar:
         """
 
     def __or__(self, other: Var | complex) -> Var:
-        """Where one or both are true; of integers, the bits that one or both have."""
+        """Elementwise OR; for integers, bitwise."""
 
     def __pow__(self, exponent: Var | complex) -> Var:
-        """A variable to a power, which is a number or a variable."""
+        """``x`` to the power of a number or a variable."""
 
     def __radd__(self, other: Var | complex) -> Var:
         """add(x: number[*#s], y: number[*#s]) -> z: number[*#s]
@@ -148,7 +147,7 @@ class AttachedToVar:
         """
 
     def __rand__(self, other: Var | complex) -> Var:
-        """Where both are true; of integers, the bits that both have."""
+        """Elementwise AND; for integers, bitwise."""
 
     def __rfloordiv__(self, other: Var | complex) -> Var:
         """floor_divide(x: real[*#s], y: real[*#s]) -> z: real[*#s]
@@ -175,7 +174,7 @@ class AttachedToVar:
         """
 
     def __ror__(self, other: Var | complex) -> Var:
-        """Where one or both are true; of integers, the bits that one or both have."""
+        """Elementwise OR; for integers, bitwise."""
 
     def __rpow__(self, other: Var | complex) -> Var:
         """power(x: number[*#s], y: number[*#s]) -> z: number[*#s]
@@ -208,7 +207,7 @@ class AttachedToVar:
         """
 
     def __rxor__(self, other: Var | complex) -> Var:
-        """Where just one is true; of integers, the bits that just one has."""
+        """Elementwise XOR; for integers, bitwise."""
 
     def __sub__(self, other: Var | complex) -> Var:
         """subtract(x: number[*#s], y: number[*#s]) -> z: number[*#s]
@@ -223,10 +222,10 @@ class AttachedToVar:
         """
 
     def __xor__(self, other: Var | complex) -> Var:
-        """Where just one is true; of integers, the bits that just one has."""
+        """Elementwise XOR; for integers, bitwise."""
 
     def as_step_input(self) -> Var:
-        """One step of a sequence, `x.as_step_input()`: `step_input` of the recurrence whose step is being written.
+        """Return one step of a sequence, also as `x.as_step_input()`: `step_input` of the recurrence whose step is open.
 
         Raises ProgramError outside a step.
         """

@@ -1,15 +1,10 @@
 # Written by tools/stubs.py, which reads what the package declares.
 
-"""Layers: operators, and the parameters that they need. `ol.layer.fc(x, 10)`."""
+"""Layers: operators together with their parameters, such as `ol.layer.fc(x, 10)`."""
 
 from oarlock.layer import initializer as initializer
 from oarlock.layer.attention import attention as attention
 from oarlock.layer.batch_normalization import batch_norm as batch_norm
-from oarlock.layer.channel_dropout import alpha_dropout as alpha_dropout
-from oarlock.layer.channel_dropout import dropout1d as dropout1d
-from oarlock.layer.channel_dropout import dropout2d as dropout2d
-from oarlock.layer.channel_dropout import dropout3d as dropout3d
-from oarlock.layer.channel_dropout import feature_alpha_dropout as feature_alpha_dropout
 from oarlock.layer.composition import identity as identity
 from oarlock.layer.composition import sequential as sequential
 from oarlock.layer.composition import time_distributed as time_distributed
@@ -29,6 +24,13 @@ from oarlock.layer.convolution import conv as conv
 from oarlock.layer.convolution import conv1d as conv1d
 from oarlock.layer.convolution import conv2d as conv2d
 from oarlock.layer.convolution import conv3d as conv3d
+from oarlock.layer.convolution import conv_transpose1d as conv_transpose1d
+from oarlock.layer.convolution import conv_transpose2d as conv_transpose2d
+from oarlock.layer.convolution import conv_transpose3d as conv_transpose3d
+from oarlock.layer.convolution import depthwise_conv1d as depthwise_conv1d
+from oarlock.layer.convolution import depthwise_conv2d as depthwise_conv2d
+from oarlock.layer.convolution import separable_conv1d as separable_conv1d
+from oarlock.layer.convolution import separable_conv2d as separable_conv2d
 from oarlock.layer.decoding import beam_search as beam_search
 from oarlock.layer.decoding_cache import append_to_cache as append_to_cache
 from oarlock.layer.decoding_cache import cached_attention as cached_attention
@@ -48,6 +50,11 @@ from oarlock.layer.loss import cross_entropy as cross_entropy
 from oarlock.layer.loss import cross_entropy_of_probabilities as cross_entropy_of_probabilities
 from oarlock.layer.loss import mse as mse
 from oarlock.layer.loss import softmax_with_cross_entropy as softmax_with_cross_entropy
+from oarlock.layer.noise import alpha_dropout as alpha_dropout
+from oarlock.layer.noise import dropout1d as dropout1d
+from oarlock.layer.noise import dropout2d as dropout2d
+from oarlock.layer.noise import dropout3d as dropout3d
+from oarlock.layer.noise import feature_alpha_dropout as feature_alpha_dropout
 from oarlock.layer.noise import gaussian_dropout as gaussian_dropout
 from oarlock.layer.noise import gaussian_noise as gaussian_noise
 from oarlock.layer.normalization import group_norm as group_norm
@@ -74,22 +81,18 @@ from oarlock.layer.pooling import max_pool2d as max_pool2d
 from oarlock.layer.pooling import max_pool3d as max_pool3d
 from oarlock.layer.pooling import pool2d as pool2d
 from oarlock.layer.positions import learned_positions as learned_positions
+from oarlock.layer.positions import relative_position_bias as relative_position_bias
 from oarlock.layer.positions import sinusoidal_positions as sinusoidal_positions
 from oarlock.layer.projected_attention import multi_head_attention as multi_head_attention
 from oarlock.layer.recurrent import gru as gru
+from oarlock.layer.recurrent import gru_cell as gru_cell
 from oarlock.layer.recurrent import lstm as lstm
+from oarlock.layer.recurrent import lstm_cell as lstm_cell
+from oarlock.layer.recurrent import rnn_cell as rnn_cell
 from oarlock.layer.recurrent import simple_rnn as simple_rnn
-from oarlock.layer.recurrent_cell import gru_cell as gru_cell
-from oarlock.layer.recurrent_cell import lstm_cell as lstm_cell
-from oarlock.layer.recurrent_cell import rnn_cell as rnn_cell
-from oarlock.layer.relative_positions import relative_position_bias as relative_position_bias
 from oarlock.layer.sampled_losses import hierarchical_softmax as hierarchical_softmax
 from oarlock.layer.sampled_losses import nce as nce
 from oarlock.layer.sampled_losses import sampled_softmax as sampled_softmax
-from oarlock.layer.separable_convolution import depthwise_conv1d as depthwise_conv1d
-from oarlock.layer.separable_convolution import depthwise_conv2d as depthwise_conv2d
-from oarlock.layer.separable_convolution import separable_conv1d as separable_conv1d
-from oarlock.layer.separable_convolution import separable_conv2d as separable_conv2d
 from oarlock.layer.sequence_losses import crf as crf
 from oarlock.layer.sequence_losses import crf_decode as crf_decode
 from oarlock.layer.sequence_losses import ctc_loss as ctc_loss
@@ -108,9 +111,6 @@ from oarlock.layer.transformer_block import transformer_decoder as transformer_d
 from oarlock.layer.transformer_block import transformer_decoder_layer as transformer_decoder_layer
 from oarlock.layer.transformer_block import transformer_encoder as transformer_encoder
 from oarlock.layer.transformer_block import transformer_encoder_layer as transformer_encoder_layer
-from oarlock.layer.transposed_convolution import conv_transpose1d as conv_transpose1d
-from oarlock.layer.transposed_convolution import conv_transpose2d as conv_transpose2d
-from oarlock.layer.transposed_convolution import conv_transpose3d as conv_transpose3d
 from oarlock.layer.upsampling import upsample as upsample
 from oarlock.layer.weight_norms import spectral_norm as spectral_norm
 from oarlock.layer.weight_norms import weight_norm as weight_norm
@@ -132,19 +132,18 @@ from oarlock.op import tanh as tanh
 from oarlock.op import top_k as top_k
 from oarlock.op import transpose as transpose
 from oarlock.op.composed.class_losses import nll_loss as nll_loss
-from oarlock.op.composed.density_losses import gaussian_nll_loss as gaussian_nll_loss
-from oarlock.op.composed.density_losses import poisson_nll_loss as poisson_nll_loss
 from oarlock.op.composed.imbalance_losses import dice_loss as dice_loss
 from oarlock.op.composed.imbalance_losses import focal_loss as focal_loss
 from oarlock.op.composed.imbalance_losses import iou_loss as iou_loss
 from oarlock.op.composed.imbalance_losses import sigmoid_focal_loss as sigmoid_focal_loss
-from oarlock.op.composed.local_response import local_response_norm as local_response_norm
 from oarlock.op.composed.losses import binary_cross_entropy as binary_cross_entropy
 from oarlock.op.composed.losses import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
+from oarlock.op.composed.losses import gaussian_nll_loss as gaussian_nll_loss
 from oarlock.op.composed.losses import huber_loss as huber_loss
 from oarlock.op.composed.losses import kl_div as kl_div
 from oarlock.op.composed.losses import l1_loss as l1_loss
 from oarlock.op.composed.losses import mse_loss as mse_loss
+from oarlock.op.composed.losses import poisson_nll_loss as poisson_nll_loss
 from oarlock.op.composed.losses import smooth_l1_loss as smooth_l1_loss
 from oarlock.op.composed.margin_losses import cosine_embedding_loss as cosine_embedding_loss
 from oarlock.op.composed.margin_losses import hinge_embedding_loss as hinge_embedding_loss
@@ -157,6 +156,7 @@ from oarlock.op.composed.margin_losses import soft_margin_loss as soft_margin_lo
 from oarlock.op.composed.margin_losses import squared_hinge_loss as squared_hinge_loss
 from oarlock.op.composed.margin_losses import triplet_margin_loss as triplet_margin_loss
 from oarlock.op.composed.margin_losses import triplet_margin_with_distance_loss as triplet_margin_with_distance_loss
+from oarlock.op.composed.norms import local_response_norm as local_response_norm
 from oarlock.op.composed.positions import alibi_bias as alibi_bias
 from oarlock.op.composed.positions import rotary_positions as rotary_positions
 

@@ -48,9 +48,7 @@ from oarlock.op import padding as padding
 from oarlock.op import paired_functions as paired_functions
 from oarlock.op import patches as patches
 from oarlock.op import piecewise_activation as piecewise_activation
-from oarlock.op import places as places
 from oarlock.op import pooling as pooling
-from oarlock.op import pooling_by_axes as pooling_by_axes
 from oarlock.op import powers as powers
 from oarlock.op import quantization as quantization
 from oarlock.op import randomness as randomness
@@ -62,7 +60,6 @@ from oarlock.op import rounding as rounding
 from oarlock.op import selection as selection
 from oarlock.op import sequence as sequence
 from oarlock.op import sequence_layout as sequence_layout
-from oarlock.op import share_lookup as share_lookup
 from oarlock.op import shares as shares
 from oarlock.op import singular as singular
 from oarlock.op import smooth_activation as smooth_activation
@@ -122,7 +119,7 @@ from oarlock.op.composed.places import take as take
 from oarlock.op.composed.positions import alibi_bias as alibi_bias
 from oarlock.op.composed.positions import relative_places as relative_places
 from oarlock.op.composed.positions import rotary_positions as rotary_positions
-from oarlock.op.composed.product import gemm as gemm
+from oarlock.op.composed.products import gemm as gemm
 from oarlock.op.composed.products import inner as inner
 from oarlock.op.composed.products import kron as kron
 from oarlock.op.composed.products import outer as outer
@@ -138,170 +135,180 @@ from oarlock.op.control import recurrent_loop as recurrent_loop
 from oarlock.op.control import while_loop as while_loop
 
 def adaptive_max_pool_with_indices(x: Var, size: tuple[int, ...]) -> tuple[Var, Var]:
-    """The largest value in each of ``size`` windows, as even as they can be, and its place, as `max_pool_with_indices` has it."""
+    """The largest value in each of ``size`` windows, as even as possible, and its flat position, as in `max_pool_with_indices`."""
 
 def addcdiv(base: Var, x: Var, y: Var, value: float = 1.0) -> Var:
-    """``base + value x / y``, which broadcast. Numbers of half precision are computed in float32."""
+    """``base + value x / y``, with broadcasting. Half precision is computed in float32."""
 
 def allclose(x: Var, y: Var, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Var:
-    """Whether all elements are close, as `isclose` has it: bool[]."""
+    """Whether all elements are close by the rule of `isclose`: bool[]."""
 
 def aminmax(x: Var, axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> tuple[Var, Var]:
-    """The smallest element and the largest, as `amin` and `amax` have them."""
+    """The smallest and the largest element, as in `amin` and `amax`."""
 
 def argsort(x: Var, axis: int = -1, descending: bool = False) -> Var:
-    """Where the elements along ``axis`` stand that `sort` gives: real[...s] -> int64[...s]."""
+    """The indices that sort ``x`` along ``axis``, as returned by `sort`: real[...s] -> int64[...s]."""
 
 def attention_by_head(query: Var, key: Var, value: Var, mask: Var | None = None, causal: bool = False, scale: float | None = None) -> Var:
     """``softmax(query key' scale) value``: float[*b h t k], float[*b g s k], float[*b g s e] -> float[*b h t e].
 
-    The ``g`` heads of keys and values serve ``h / g`` heads of queries each, in a row. A mask broadcasts to ``[*b h t s]``: bools hide
-    keys where they are false, floats are added. With `causal`, query ``i`` sees the keys up to ``i``, whatever ``t`` and ``s`` are, as in
-    PyTorch and ONNX. The heads are moved among the columns, which costs nothing where they were just moved from there. Raises ShapeError.
+    Each of the ``g`` heads of keys and values serves ``h / g`` consecutive heads of queries. A mask is broadcast to ``[*b h t s]``: a bool
+    mask is true for visible keys, a float mask is added to the scores. With `causal`, query ``i`` sees the keys up to ``i``, for any ``t``
+    and ``s``, as in PyTorch and ONNX. The heads are moved among the columns, which is free if they were just moved from there. Raises
+    ShapeError.
     """
 
 def binary_cross_entropy(p: Var, target: Var, weight: Var | None = None, reduction: str = "mean") -> Var:
-    """The `log_loss` of probabilities against targets from 0 to 1, each times its weight, which broadcasts."""
+    """Binary cross entropy of probabilities and targets from 0 to 1, as in `log_loss`, times a weight, which is broadcast."""
 
 def binary_cross_entropy_with_logits(x: Var, target: Var, weight: Var | None = None, positive_weight: Var | None = None, reduction: str = "mean") -> Var:
-    """The same of the sigmoid of ``x``, computed stably. What is lost at targets of 1 counts `positive_weight` times, which broadcasts."""
+    """Binary cross entropy between ``sigmoid(x)`` and ``target``, computed stably.
+
+    The loss of positive targets is multiplied by ``positive_weight``; it and ``weight`` are broadcast.
+    """
 
 def blackman_window(count: int, periodic: bool = True, dtype: DType | str = "float32") -> Var:
-    """``0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N)``, as `hann_window` has it."""
+    """The Blackman window, ``0.42 - 0.5 cos(2 pi n / N) + 0.08 cos(4 pi n / N)``, with ``N`` as in `hann_window`."""
 
 def cdist(x: Var, y: Var, order: float = 2.0) -> Var:
-    """The `vector_norm` of each row of one less each row of another: float[*b n k], float[*b m k] -> float[*b n m]. ``*b`` broadcasts."""
+    """The `vector_norm` of the difference of each pair of rows: float[*b n k], float[*b m k] -> float[*b n m]. ``*b`` is broadcast."""
 
 def celu(x: Var, alpha: float = 1.0) -> Var:
-    """`elu` whose slope is 1 at 0 whatever ``alpha`` (Barron, 2017): ``max(x, 0) + min(0, alpha (exp(x / alpha) - 1))``."""
+    """`elu` with slope 1 at 0 for every ``alpha`` (Barron, 2017): ``max(x, 0) + min(0, alpha (exp(x / alpha) - 1))``."""
 
 def channel_shuffle(x: Var, groups: int) -> Var:
-    """The channels of T[n c ...s], the first of each group in front, then the second of each (Zhang et al., 2018). Raises ShapeError."""
+    """Interleave the channels of groups in T[n c ...s]: the first of each, then the second (Zhang et al., 2018). Raises ShapeError."""
 
 def cholesky_solve(b: Var, y: Var, upper: bool = False) -> Var:
-    """The ``x`` of ``y y' x = b`` for the lower triangular ``y`` of `cholesky`, or of ``y' y x = b`` where it is `upper`."""
+    """The solution ``x`` of ``y y' x = b`` for a lower triangular ``y`` from `cholesky`, or of ``y' y x = b`` for an `upper` one."""
 
 def chunk(x: Var, chunks: int, axis: int = 0) -> list[Var]:
-    """At most so many parts along ``axis``, of one size but for the last, which may be smaller."""
+    """At most ``chunks`` parts along ``axis``, of one size except for the last, which may be smaller."""
 
 def combinations(x: Var, r: int = 2, with_replacement: bool = False) -> Var:
-    """Every choice of ``r`` elements of ``x``, T[n], in their order, one a row; with replacement one more than once. n is known."""
+    """All combinations of ``r`` elements of ``x``, T[n], in order, as rows. ``with_replacement`` repeats elements. n must be known."""
 
 def cosine_embedding_loss(x: Var, y: Var, target: Var, margin: float = 0.0, reduction: str = "mean") -> Var:
-    """One minus the cosine of rows that are alike, target 1; ``max(0, cosine - margin)`` of others, target -1.
+    """``1 - cosine`` for similar rows, target 1; ``max(0, cosine - margin)`` for others, target -1.
 
-    float[n d], float[n d] and a target [n], or two vectors and a scalar. To each squared length 1e-12 is added.
+    float[n d], float[n d] and a target [n], or two vectors and a scalar. 1e-12 is added to each squared length.
     """
 
 def cosine_similarity(x: Var, y: Var, axis: int = 1, epsilon: float = 1e-08) -> Var:
-    """The cosine of the angle between vectors along ``axis``, which broadcast. A length counts as no less than ``epsilon``."""
+    """The cosine of the angle between vectors along ``axis``, which are broadcast. Lengths are at least ``epsilon``."""
 
 def count_nonzero(x: Var, axis: int | tuple[int, ...] | None = None) -> Var:
-    """How many elements are not 0, or are true: int64."""
+    """The number of elements that are not 0, or are true: int64."""
 
 def cov(x: Var, correction: float = 1.0, weights: Var | None = None, frequencies: Var | None = None) -> Var:
-    """The covariances of the rows of ``x``, float[n k], of which each column is an observation: float[n n]; of one row its variance.
+    """The covariance matrix of the rows of ``x``, float[n k], whose columns are observations: float[n n]; for one row, its variance.
 
-    ``weights``, float[k], say how much each observation counts, ``frequencies``, integer[k], how often it was made. The sum of squares is
-    divided by the number of observations less ``correction``, as NumPy has it.
+    ``weights``, float[k], weight the observations; ``frequencies``, integer[k], are their counts. The sum of squares is divided by the
+    number of observations minus ``correction``, as in NumPy.
     """
 
 def cross(x: Var, y: Var, axis: int = -1) -> Var:
-    """The vector at right angles to two of three numbers along ``axis``; the others broadcast. Raises ShapeError."""
+    """The cross product of vectors of three numbers along ``axis``; the other axes are broadcast. Raises ShapeError."""
 
 def cross_entropy(logits: Var, target: Var, weight: Var | None = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0, axis: int | None = None) -> Var:
-    """`nll_loss` of the `log_softmax`: of class ids, or of floats, a probability for each class, none of which is ignored.
+    """Cross entropy between logits and class ids, or a float target with a probability for each class.
 
-    ``label_smoothing`` is the share of the target that all classes have evenly (Szegedy et al., 2016). Raises as `nll_loss` does.
+    It is the `nll_loss` of the `log_softmax`; a float target has no ignored rows. ``label_smoothing`` is the part of the target that is
+    spread evenly over all classes (Szegedy et al., 2016). Raises the errors of `nll_loss`.
     """
 
 def cumulative_trapezoid(y: Var, x: Var | None = None, dx: float = 1.0, axis: int = -1) -> Var:
-    """That area up to each place along ``axis`` but the first."""
+    """The integral of `trapezoid` up to each element along ``axis`` except the first."""
 
 def diag(x: Var, offset: int = 0) -> Var:
-    """A matrix whose diagonal is the row ``x``, or the diagonal of the matrix ``x``; 0 is the main one, 1 lies above it."""
+    """A matrix with the diagonal ``x`` for a row ``x``, or the diagonal of a matrix ``x``. Offset 0 is the main one, 1 the one above it."""
 
 def diag_embed(x: Var, offset: int = 0, axes: tuple[int, int] = (-2, -1)) -> Var:
-    """Matrices, along two axes of the result, whose diagonals are the rows of ``x``, T[*b n]; zeros beside them. Raises ShapeError."""
+    """Matrices, along two axes of the result, whose diagonals are the rows of ``x``, T[*b n]; zeros elsewhere. Raises ShapeError."""
 
 def diagflat(x: Var, offset: int = 0) -> Var:
-    """A matrix whose diagonal has all elements of ``x``, in their order."""
+    """A matrix whose diagonal is all elements of ``x``, in order."""
 
 def diagonal_scatter(x: Var, values: Var, offset: int = 0, axes: tuple[int, int] = (0, 1)) -> Var:
-    """``x`` with ``values`` on a diagonal of two axes, in the shape in which `diagonal` gives it. Raises ShapeError."""
+    """``x`` with ``values`` written to a diagonal of two axes; they have the shape that `diagonal` returns. Raises ShapeError."""
 
 def dice_loss(p: Var, target: Var, smooth: float = 1.0, axis: int | tuple[int, ...] | None = None, reduction: str = "mean") -> Var:
-    """``1 - (2 sum(p target) + smooth) / (sum(p) + sum(target) + smooth)``, summed over ``axis``: all but the first where it is None.
+    """Dice loss of probabilities and a mask: ``1 - (2 sum(p target) + smooth) / (sum(p) + sum(target) + smooth)``.
 
-    One number for each example, of probabilities and a mask (Milletari, Navab and Ahmadi, 2016).
+    Sums are over ``axis``, by default all axes but the first: one number per example (Milletari, Navab and Ahmadi, 2016).
     """
 
 def diff(x: Var, n: int = 1, axis: int = -1, prepend: Var | None = None, append: Var | None = None) -> Var:
-    """Each element along ``axis`` less the one in front, ``n`` times; of bools, whether they differ. Others may stand at the ends."""
+    """The difference of each element and the previous one along ``axis``, ``n`` times; for bools, whether they differ.
+
+    ``prepend`` and ``append`` are added at the ends first.
+    """
 
 def fft(x: Var, length: int | None = None, axis: int = -1, norm: str = "backward") -> Var:
-    """The transform of complex numbers along an axis: complex[...s n] -> complex[...s n]. Raises ShapeError or ArgumentError."""
+    """The Fourier transform along an axis: complex[...s n] -> complex[...s n]. Raises ShapeError or ArgumentError."""
 
 def fft2(x: Var, lengths: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward") -> Var:
-    """`fftn` along two axes."""
+    """`fftn` along two axes, by default the last two."""
 
 def fftfreq(count: int, spacing: float = 1.0, dtype: DType | str = "float32") -> Var:
-    """The frequencies of `fft` of so many samples: those from 0 on, then the negative ones: {dtype}[count]."""
+    """The frequencies of `fft` for ``count`` samples, from 0 on, then the negative ones: {dtype}[count]."""
 
 def fftn(x: Var, lengths: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Var:
-    """`fft` along several axes, all where none is named: complex[...s] -> complex[...s]."""
+    """`fft` along several axes, by default all: complex[...s] -> complex[...s]."""
 
 def fftshift(x: Var, axes: Sequence[int] | None = None) -> Var:
-    """The frequency 0 in the middle of axes, all where none is named."""
+    """``x`` with frequency 0 moved to the middle of axes, by default all."""
 
 def focal_loss(logits: Var, label: Var, weight: Var | None = None, gamma: float = 2.0, ignore_index: int = -100, reduction: str = "mean", axis: int | None = None) -> Var:
-    """The `cross_entropy` against class ids, each times ``(1 - p)**gamma``, where ``p`` is the probability of its class.
+    """Focal loss of class ids: `cross_entropy` times ``(1 - p)**gamma``, with ``p`` the probability of the label (Lin et al., 2017).
 
-    Weights, ignored labels, axis and reductions are those of `nll_loss`: a mean is by the weights of what counts (Lin et al., 2017).
+    Weights, ignored labels, axis and reductions are as in `nll_loss`: a mean is divided by the weights that count.
     """
 
 def gather_nd(x: Var, indices: Var, batch: int = 0) -> Var:
-    """Elements by rows of indices, int64[*b i k], where the ``k`` numbers of a row are places along the axes behind ``batch`` ones.
+    """Elements by rows of indices, int64[*b i k]: ``y[b, i] = x[b, *indices[b, i]]``.
 
-    The leading ``batch`` axes of both are the same; ``y[b, i] = x[b, *indices[b, i]]``. Raises ShapeError.
+    Both have the same ``batch`` leading axes; the ``k`` numbers of a row are indices along the axes after them. Raises ShapeError.
     """
 
 def gaussian_nll_loss(x: Var, target: Var, variance: Var, full: bool = False, epsilon: float = 1e-06, reduction: str = "mean") -> Var:
-    """``(log(variance) + (x - target)**2 / variance) / 2``; ``full`` adds ``log(2 pi) / 2`` (Nix and Weigend, 1994).
+    """Gaussian negative log likelihood: ``(log(variance) + (x - target)**2 / variance) / 2`` (Nix and Weigend, 1994).
 
-    The variance has the shape of ``x``, or lacks its last axis, or has one of size 1. It counts as no less than ``epsilon``, yet gets its
-    gradient where it does.
+    ``full`` adds ``log(2 pi) / 2``. The variance has the shape of ``x``, or lacks its last axis, or has size 1 along it. It is raised to at
+    least ``epsilon``, but still receives its gradient.
     """
 
 def glu(x: Var, axis: int = -1) -> Var:
-    """The first half along ``axis`` times the sigmoid of the second (Dauphin et al., 2017). Raises ShapeError for what has no halves."""
+    """Gated linear unit: the first half along ``axis`` times the sigmoid of the second (Dauphin et al., 2017). Raises ShapeError for an odd
+    size.
+    """
 
 def hamming_window(count: int, periodic: bool = True, dtype: DType | str = "float32") -> Var:
-    """``0.54 - 0.46 cos(2 pi n / N)``, as `hann_window` has it."""
+    """The Hamming window, ``0.54 - 0.46 cos(2 pi n / N)``, with ``N`` as in `hann_window`."""
 
 def hann_window(count: int, periodic: bool = True, dtype: DType | str = "float32") -> Var:
-    """``(1 - cos(2 pi n / N)) / 2`` for each of so many numbers, where ``N`` is their count, less one where it is not periodic."""
+    """The Hann window, ``(1 - cos(2 pi n / N)) / 2`` for ``count`` numbers n, with ``N = count`` if it is periodic, else ``count - 1``."""
 
 def hardshrink(x: Var, bound: float = 0.5) -> Var:
-    """``x``, but 0 where it is no further than ``bound`` from 0."""
+    """``x`` if ``|x|`` is above ``bound``, else 0."""
 
 def hfft(x: Var, length: int | None = None, axis: int = -1, norm: str = "backward") -> Var:
-    """The real transform of numbers of which the others are conjugates, as `irfft` has them, in the other direction."""
+    """The real Fourier transform of conjugate-symmetric numbers, given by their first half as in `irfft`, in the forward direction."""
 
 def hinge_embedding_loss(x: Var, target: Var, margin: float = 1.0, reduction: str = "mean") -> Var:
-    """A distance ``x`` where the target is 1, ``max(0, margin - x)`` where it is -1 (Hadsell, Chopra and LeCun, 2006)."""
+    """The distance ``x`` if the target is 1, ``max(0, margin - x)`` if it is -1 (Hadsell, Chopra and LeCun, 2006)."""
 
 def hinge_loss(x: Var, target: Var, margin: float = 1.0, reduction: str = "mean") -> Var:
     """``max(0, margin - target x)`` for targets of 1 and -1 (Vapnik, 1995)."""
 
 def huber_loss(x: Var, y: Var, reduction: str = "mean", delta: float = 1.0) -> Var:
-    """``(x - y)**2 / 2`` up to a difference of ``delta``, then ``delta (|x - y| - delta / 2)`` (Huber, 1964)."""
+    """Huber loss: ``(x - y)**2 / 2`` up to a difference of ``delta``, then ``delta (|x - y| - delta / 2)`` (Huber, 1964)."""
 
 def ifft(x: Var, length: int | None = None, axis: int = -1, norm: str = "backward") -> Var:
     """The inverse of `fft`."""
 
 def ifft2(x: Var, lengths: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward") -> Var:
-    """`ifftn` along two axes."""
+    """`ifftn` along two axes, by default the last two."""
 
 def ifftn(x: Var, lengths: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Var:
     """The inverse of `fftn`."""
@@ -310,234 +317,241 @@ def ifftshift(x: Var, axes: Sequence[int] | None = None) -> Var:
     """The inverse of `fftshift`."""
 
 def ihfft(x: Var, length: int | None = None, axis: int = -1, norm: str = "backward") -> Var:
-    """The inverse of `hfft`: of real numbers."""
+    """The inverse of `hfft`, of real numbers."""
 
 def index_add(x: Var, index: Var, values: Var, axis: int, alpha: float = 1.0) -> Var:
-    """``x`` with ``alpha`` times ``values`` added at places along ``axis``, as often as a place is named."""
+    """``x`` with ``alpha`` times ``values`` added at indices along ``axis``; repeated indices add up."""
 
 def index_copy(x: Var, index: Var, values: Var, axis: int) -> Var:
-    """``x`` with ``values`` put at places along ``axis``; of a place that is named twice, one of the values is left."""
+    """``x`` with ``values`` written at indices along ``axis``. If an index repeats, one of its values is kept."""
 
 def index_fill(x: Var, index: Var, value: Var | float, axis: int) -> Var:
-    """``x`` with one ``value`` at places along ``axis``."""
+    """``x`` with ``value`` written at indices along ``axis``."""
 
 def index_reduce(x: Var, index: Var, values: Var, axis: int, reduction: str, include_self: bool = True) -> Var:
-    """`scatter_reduce` where whole slices along ``axis`` are combined at places."""
+    """`scatter_reduce` of whole slices at indices along ``axis``."""
 
 def index_select(x: Var, index: Var, axis: int) -> Var:
-    """The elements at places along ``axis``: ``y[i, j] = x[i, index[j]]``."""
+    """The elements at indices along ``axis``: ``y[i, j] = x[i, index[j]]``."""
 
 def iou_loss(p: Var, target: Var, smooth: float = 1.0, axis: int | tuple[int, ...] | None = None, reduction: str = "mean") -> Var:
-    """``1 - (sum(p target) + smooth) / (sum(p) + sum(target) - sum(p target) + smooth)``, over what `dice_loss` sums.
+    """Jaccard loss of probabilities and a mask: ``1 - (sum(p target) + smooth) / (sum(p) + sum(target) - sum(p target) + smooth)``.
 
-    The distance of Jaccard, of probabilities and a mask (Rahman and Wang, 2016).
+    Sums are as in `dice_loss` (Rahman and Wang, 2016).
     """
 
 def irfft(x: Var, length: int | None = None, axis: int = -1, norm: str = "backward") -> Var:
-    """The real numbers whose `rfft` is ``x``: `length` of them, else 2 (m - 1), which is even: complex[...s m] -> complex.real[...s n]."""
+    """The inverse of `rfft`, `length` real numbers (default: 2 (m - 1), which is even): complex[...s m] -> complex.real[...s n]."""
 
 def irfft2(x: Var, lengths: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward") -> Var:
-    """`irfftn` along two axes."""
+    """`irfftn` along two axes, by default the last two."""
 
 def irfftn(x: Var, lengths: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Var:
-    """The inverse of `rfftn`; the last length is that of the real numbers."""
+    """The inverse of `rfftn`; the last length is the number of real numbers."""
 
 def isclose(x: Var, y: Var, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Var:
-    """Where ``|x - y| <= atol + rtol |y|``, or both are the same infinity; where both are NaN with ``equal_nan``."""
+    """Whether ``|x - y| <= atol + rtol |y|`` or both are the same infinity, elementwise; with ``equal_nan``, also if both are NaN."""
 
 def kl_div(x: Var, target: Var, reduction: str = "mean", log_target: bool = False) -> Var:
-    """``target (log(target) - x)``, the divergence from ``x``, logarithms of probabilities; `batchmean` divides the sum by the rows.
+    """Kullback-Leibler divergence, ``target (log(target) - x)``, with log probabilities ``x``; "batchmean" divides the sum by the rows.
 
-    With `log_target` the target is logarithms too.
+    With `log_target`, the target is log probabilities, too.
     """
 
 def l1_loss(x: Var, y: Var, reduction: str = "mean") -> Var:
-    """``|x - y|``, which broadcast; its gradient is 0 where they are equal."""
+    """The absolute error, ``|x - y|``, with broadcasting. The gradient of equal elements is 0."""
 
 def linspace(start: float, stop: float, count: int, dtype: DType | str = "float32") -> Var:
-    """So many numbers in even steps from one to another, both among them; of one number, the first. Raises ArgumentError."""
+    """``count`` evenly spaced numbers from ``start`` to ``stop``, both included; ``start`` alone for one. Raises ArgumentError."""
 
 def local_response_norm(x: Var, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> Var:
-    """``x / (k + alpha m)**beta`` with ``m`` the mean of the squares of ``size`` channels around each, zeros beyond: float[n c ...s].
+    """``x / (k + alpha m)**beta``, with ``m`` the mean square of ``size`` neighbouring channels, zeros beyond: float[n c ...s].
 
     Krizhevsky, Sutskever and Hinton, 2012. Raises ShapeError or ArgumentError.
     """
 
 def logspace(start: float, stop: float, count: int, base: float = 10.0, dtype: DType | str = "float32") -> Var:
-    """``base`` to the powers that `linspace` gives."""
+    """``base`` to the powers of `linspace`."""
 
 def lp_pool(x: Var, order: float, size: tuple[int, ...], stride: tuple[int, ...] | None = None, ceil_mode: bool = False) -> Var:
-    """``(sum x**order)**(1 / order)`` over each window of each channel: the sum for order 1, near the largest for a large one."""
+    """``(sum x**order)**(1 / order)`` over each window of each channel: sum pooling for order 1, near max pooling for a large order."""
 
 def lstsq(a: Var, b: Var, relative: float | None = None) -> Var:
-    """The ``x`` with the least ``|a x - b|``, and of several the shortest: ``pinv(a) b``, float[...b m n], float[...b m k]."""
+    """The least-squares solution of ``a x = b``, the shortest if there are several: ``pinv(a) b``, float[...b m n], float[...b m k]."""
 
 def margin_ranking_loss(x: Var, y: Var, target: Var, margin: float = 0.0, reduction: str = "mean") -> Var:
-    """``max(0, margin - target (x - y))``: with a target of 1 ``x`` should rank higher, with one of -1 ``y``."""
+    """``max(0, margin - target (x - y))``: ``x`` should rank higher if the target is 1, ``y`` if it is -1."""
 
 def matrix_norm(x: Var, order: float | str = "fro", axes: tuple[int, int] = (-2, -1), keepdim: bool = False) -> Var:
     """A norm of each matrix along two axes, rows and columns.
 
-    "fro", the root of the sum of squares; "nuc", the sum of singular values; 2, the largest of them, -2, the smallest; 1, the largest sum
-    of sizes in a column, infinity in a row; -1 and minus infinity, the smallest. Raises ArgumentError for another.
+    "fro" is the square root of the sum of squares, "nuc" the sum of singular values, 2 and -2 the largest and smallest of these; 1 and -1
+    the largest and smallest sum of magnitudes in a column, infinity and minus infinity in a row. Raises ArgumentError for another order.
     """
 
 def max_pool_with_indices(x: Var, size: tuple[int, ...], stride: tuple[int, ...] | None = None, padding: tuple[int, ...] | None = None, dilation: tuple[int, ...] | None = None, ceil_mode: bool = False) -> tuple[Var, Var]:
-    """The largest value in each window of each channel of float[n c ...s], and its place, int64, which counts the elements of ``s`` from 0.
+    """The largest value in each window of each channel of float[n c ...s], and its flat position in ``s``, int64.
 
-    Windows follow one another, unless a ``stride`` is given. Raises ShapeError.
+    ``stride`` defaults to the size of a window. Raises ShapeError.
     """
 
 def max_unpool(x: Var, index: Var, size: tuple[int, ...]) -> Var:
-    """Images of ``size`` with the values of ``x`` at the places ``index``, of its shape, and zeros elsewhere (Zeiler and Fergus, 2014).
+    """Images of ``size`` with the values of ``x`` at the flat positions ``index`` and zeros elsewhere (Zeiler and Fergus, 2014).
 
-    Of values for one place, one is left there. A place that is none is refused when the program runs.
+    If a position repeats, one of its values is kept. A position out of range raises KernelError.
     """
 
 def mse_loss(x: Var, y: Var, reduction: str = "mean") -> Var:
-    """``(x - y)**2``, which broadcast."""
+    """The squared error, ``(x - y)**2``, with broadcasting."""
 
 def multi_margin_loss(x: Var, label: Var, weight: Var | None = None, order: int = 1, margin: float = 1.0, reduction: str = "mean") -> Var:
-    """The mean over the classes of ``max(0, margin - x[label] + x[i])**order``, the label's own left out: float[*b k], int64[*b].
+    """The sum over the other classes of ``max(0, margin - x[label] + x[i])**order``, divided by the number of classes.
 
-    Each row counts as much as the ``weight``, float[k], of its class (Crammer and Singer, 2001).
+    float[*b k], int64[*b]. Each row is weighted by the ``weight``, float[k], of its class (Crammer and Singer, 2001).
     """
 
 def multigammaln(x: Var, dimensions: int) -> Var:
     """The logarithm of the multivariate gamma function: ``d (d - 1) / 4 log(pi) + sum lgamma(x - i / 2)`` for ``i`` from 0 to ``d - 1``."""
 
 def multilabel_margin_loss(x: Var, label: Var, reduction: str = "mean") -> Var:
-    """How far each class that is no label comes within 1 of each that is, by the number of classes: float[*b k], int64[*b k].
+    """The sum of ``max(0, 1 - x[label] + x[i])`` over all labels and all other classes i, divided by the number of classes.
 
-    A row of labels ends at its first negative number. Raises KernelError where the run finds a label that is no class.
+    float[*b k], int64[*b k]. A row of labels ends at its first negative number. A label that is not a class raises KernelError.
     """
 
 def multilabel_soft_margin_loss(x: Var, target: Var, weight: Var | None = None, reduction: str = "mean") -> Var:
-    """The mean over the classes of the binary cross entropy of the sigmoid, each times the ``weight`` of its class: float[*b k] twice."""
+    """The mean over the classes of the binary cross entropy of ``sigmoid(x)``, times the ``weight`` of each class: float[*b k] twice."""
 
 def nan_to_num(x: Var, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Var:
-    """``x`` with numbers in the place of NaN and of infinities, which are the largest and the least of its dtype where none is given.
+    """``x`` with NaN and infinities replaced; infinities by default by the largest and the smallest number of the dtype.
 
-    The real and the imaginary part of a complex number are replaced each for itself.
+    The real and imaginary parts of a complex number are replaced separately.
     """
 
 def nanmean(x: Var, axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> Var:
-    """The mean of what is no NaN; NaN where all is."""
+    """The mean of the elements that are not NaN; NaN if all are."""
 
 def nanquantile(x: Var, q: Var | float | Sequence[float], axis: int | None = None, keepdim: bool = False, interpolation: str = "linear") -> Var:
-    """The `quantile` of what is no NaN; NaN where all is."""
+    """The `quantile` of the elements that are not NaN; NaN if all are."""
 
 def nansum(x: Var, axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> Var:
-    """The sum of what is no NaN."""
+    """The sum of the elements that are not NaN."""
 
 def nce_loss(x: Var, weight: Var, bias: Var, label: Var, samples: Var, sampler: str = "log_uniform") -> Var:
-    """Noise-contrastive estimation (Gutmann and Hyvarinen, 2010): is a class the label, or was it sampled? One number for each row.
+    """Noise-contrastive estimation (Gutmann and Hyvarinen, 2010): classify the label against sampled classes. One number per row.
 
-    float[n d], float[k d], float[k], int64[n], int64[s] -> float[n]: the binary cross entropy of ``x . weight + bias - log(s q)``, where q
-    is how likely the ``sampler``, "log_uniform" or "uniform", draws a class, over the label and all samples. Raises ArgumentError, and
-    what the operators raise; a number that is no class makes the run raise KernelError.
+    float[n d], float[k d], float[k], int64[n], int64[s] -> float[n]: the binary cross entropy of ``x . weight + bias - log(s q)`` over the
+    label and all samples, with ``q`` the probability of a class under the ``sampler``, "log_uniform" or "uniform". Raises ArgumentError,
+    and the errors of the operators; an index that is not a class raises KernelError when the program runs.
     """
 
 def nll_loss(log_p: Var, label: Var, weight: Var | None = None, ignore_index: int = -100, reduction: str = "mean", axis: int | None = None) -> Var:
-    """`negative_log_likelihood` with classes along ``axis``: axis 1, or the only one, where it is None.
+    """`negative_log_likelihood` with classes along ``axis`` (default: axis 1, or the only one).
 
-    Each label counts as much as the ``weight``, float[k], of its class; what is ignored counts nothing, in a mean too. Raises
-    ArgumentError for what is no reduction, and what the operators raise.
+    Each row is weighted by the ``weight``, float[k], of its class; ignored rows do not count, in a mean either. Raises ArgumentError for an
+    unknown reduction, and the errors of the operators.
     """
 
 def normalize(x: Var, order: float = 2.0, axis: int | tuple[int, ...] | None = 1, epsilon: float = 1e-12) -> Var:
-    """``x`` divided by its `vector_norm` over an axis or several, which counts as no less than ``epsilon``."""
+    """``x`` divided by its `vector_norm` over one axis or several, which is raised to at least ``epsilon``."""
 
 def nuclear_norm(x: Var, axes: tuple[int, int] = (-2, -1), keepdim: bool = False) -> Var:
     """The sum of the singular values of each matrix, along two axes."""
 
 def pairwise_distance(x: Var, y: Var, order: float = 2.0, epsilon: float = 1e-06, keepdim: bool = False) -> Var:
-    """The `vector_norm` of ``x - y + epsilon`` along the last axis; the two broadcast."""
+    """The `vector_norm` of ``x - y + epsilon`` along the last axis, with broadcasting."""
 
 def pdist(x: Var, order: float = 2.0) -> Var:
-    """The `vector_norm` of each row less each that comes behind it: float[n k] -> float[n (n - 1) / 2]. n must be known."""
+    """The `vector_norm` of the difference of rows i and j, for each i < j: float[n k] -> float[n (n - 1) / 2]. n must be known."""
 
 def pixel_shuffle(x: Var, factor: int) -> Var:
-    """Channels made places: T[... c*r*r h w] -> T[... c h*r w*r] (Shi et al., 2016). Raises ShapeError."""
+    """Rearrange channels into pixels: T[... c*r*r h w] -> T[... c h*r w*r] (Shi et al., 2016). Raises ShapeError."""
 
 def pixel_unshuffle(x: Var, factor: int) -> Var:
-    """Places made channels, the opposite of `pixel_shuffle`: T[... c h*r w*r] -> T[... c*r*r h w]. Raises ShapeError."""
+    """Rearrange pixels into channels, the inverse of `pixel_shuffle`: T[... c h*r w*r] -> T[... c*r*r h w]. Raises ShapeError."""
 
 def poisson_nll_loss(x: Var, target: Var, log_input: bool = True, full: bool = False, epsilon: float = 1e-08, reduction: str = "mean") -> Var:
-    """``exp(x) - target x`` for the logarithm ``x`` of a rate; ``x - target log(x + epsilon)`` for the rate itself.
+    """Poisson negative log likelihood: ``exp(x) - target x`` for a log rate ``x``, ``x - target log(x + epsilon)`` for a rate.
 
-    ``full`` adds Stirling's ``log(target!)``, ``target log(target) - target + log(2 pi target) / 2``, where the target is above 1.
+    ``full`` adds Stirling's approximation of ``log(target!)``, ``target log(target) - target + log(2 pi target) / 2``, for targets above 1.
     """
 
 def put(x: Var, index: Var, values: Var, accumulate: bool = False) -> Var:
-    """``x`` with ``values`` put at places that count all of it from 0, or added to them."""
+    """``x`` with ``values`` written at flat indices, or added to them."""
 
 def quantile(x: Var, q: Var | float | Sequence[float], axis: int | None = None, keepdim: bool = False, interpolation: str = "linear") -> Var:
-    """The element along ``axis``, or among all, below which the part ``q`` of the others lies; NaN where one element is.
+    """The ``q`` quantile along ``axis``, or of all elements if it is None; NaN if any element is NaN.
 
-    Between two, ``interpolation`` is linear, or takes the lower, the higher, the nearest, or their middle. Several ``q``, in a row, stand
-    along a first axis of the result. Raises ArgumentError for a number beyond 0 and 1; a variable is held to these.
+    ``interpolation`` between two elements is "linear", "lower", "higher", "nearest" or "midpoint". Several ``q`` are along a new first axis
+    of the result. Raises ArgumentError for a number outside of 0 to 1; a variable is clipped.
     """
 
 def relative_buckets(places: Var, buckets: int = 32, farthest: int = 128, both_sides: bool = True) -> Var:
-    """The number of a bucket for each relative place, int64[...s] -> int64[...s] (Raffel et al., 2020).
+    """The index of a bucket for each relative position, int64[...s] -> int64[...s] (Raffel et al., 2020).
 
-    Half of the buckets are for one place each, the others for ranges that grow logarithmically up to `farthest`, the last for all beyond.
-    With `both_sides`, half of all are for keys ahead of the query; without, these count as distance 0. Raises ArgumentError.
+    Half of the buckets hold one position each, the others ranges that grow logarithmically up to `farthest`; the last also holds all
+    beyond. With `both_sides`, half of all buckets are for keys after the query; otherwise these count as distance 0. Raises ArgumentError.
     """
 
 def rfft(x: Var, length: int | None = None, axis: int = -1, norm: str = "backward") -> Var:
-    """The first n / 2 + 1 numbers of the transform of n real ones, the others being conjugates: float[...s n] -> float.complex[...s m]."""
+    """The Fourier transform of n real numbers: its first n // 2 + 1 elements, float[...s n] -> float.complex[...s m].
+
+    The others are their conjugates.
+    """
 
 def rfft2(x: Var, lengths: Sequence[int] | None = None, axes: Sequence[int] = (-2, -1), norm: str = "backward") -> Var:
-    """`rfftn` along two axes."""
+    """`rfftn` along two axes, by default the last two."""
 
 def rfftfreq(count: int, spacing: float = 1.0, dtype: DType | str = "float32") -> Var:
-    """The frequencies of `rfft` of so many samples: {dtype}[count / 2 + 1]."""
+    """The frequencies of `rfft` for ``count`` samples: {dtype}[count / 2 + 1]."""
 
 def rfftn(x: Var, lengths: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Var:
     """`rfft` along the last of several axes, `fft` along the others: float[...s] -> float.complex[...t]."""
 
 def rot90(x: Var, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Var:
-    """``x`` turned ``k`` times by a right angle in the plane of two axes, from the first towards the second."""
+    """``x`` rotated ``k`` times by 90 degrees in the plane of two axes, from the first towards the second."""
 
 def sampled_softmax_loss(x: Var, weight: Var, bias: Var, label: Var, samples: Var, sampler: str = "log_uniform", remove_accidental_hits: bool = True) -> Var:
-    """The cross entropy of a softmax over the label and the samples alone (Jean et al., 2015): one number for each row.
+    """Cross entropy of a softmax over only the label and the samples (Jean et al., 2015): one number per row.
 
-    It takes what `nce_loss` takes, and corrects logits likewise. A sample that is the label of a row does not count for it, unless
+    Arguments and the correction of logits are as in `nce_loss`. A sample that equals the label of a row is ignored for that row, unless
     `remove_accidental_hits` is false.
     """
 
 def scatter_nd(x: Var, indices: Var, values: Var, accumulate: bool = False) -> Var:
-    """``x`` with ``values`` put in the places that rows of numbers name, or added to them; see `gather_nd`."""
+    """``x`` with ``values`` written to the positions given by rows of indices, or added to them; see `gather_nd`."""
 
 def scatter_reduce(x: Var, index: Var, values: Var, axis: int, reduction: str, include_self: bool = True) -> Var:
-    """``x`` with ``values`` combined at places along ``axis``, each index in its own row: the sum, the product, the mean, the largest
-    or the smallest of all that is put at a place and, with ``include_self``, of what was there.
+    """``x`` with ``values`` combined at indices along ``axis``, with separate indices for each row.
+
+    ``reduction`` is "sum", "prod", "mean", "amax" or "amin" of all values with the same index and, with ``include_self``, of the element of
+    ``x``.
     """
 
 def select_scatter(x: Var, values: Var, axis: int, index: int) -> Var:
-    """``x`` with ``values``, T[...s without the axis], in the place of the element ``index`` along ``axis``."""
+    """``x`` with ``values``, T[...s without the axis], in place of the element ``index`` along ``axis``."""
 
 def sigmoid_focal_loss(x: Var, target: Var, alpha: float | None = 0.25, gamma: float = 2.0, reduction: str = "mean") -> Var:
-    """``(1 - p)**gamma`` times the binary cross entropy of logits, where ``p`` is the probability of what is true (Lin et al., 2017).
+    """Focal loss of logits: binary cross entropy times ``(1 - p)**gamma``, with ``p`` the probability of the true class.
 
-    What is true counts ``alpha`` times, what is not ``1 - alpha`` times; both count once where it is None.
+    Positive targets are weighted by ``alpha``, negative ones by ``1 - alpha``; neither if ``alpha`` is None (Lin et al., 2017).
     """
 
 def slice(x: Var, axis: int = 0, start: int | None = None, stop: int | None = None, step: int | None = None, clip: bool = True, *, name: str | None = None) -> Var:
-    """Take the elements from ``start`` on, and before ``stop``, along ``axis``, as ``x[start:stop:step]`` does in NumPy and PyTorch.
+    """Take a slice of ``x`` along ``axis``, as ``x[start:stop:step]`` does in NumPy and PyTorch.
 
-    Negative bounds count from the end, and bounds beyond the axis are clipped to it. A negative ``step`` goes back from ``start``.
-    ``clip=False`` refuses bounds beyond the axis instead: then the size of ``x[1:]`` is ``t-1``, not ``t-min(t,1)``, and a run in which
-    t is 0 raises. Raises ShapeError and ArgumentError.
+    Negative bounds count from the end, and bounds beyond the axis are clipped. A negative ``step`` goes backwards from ``start``. With
+    ``clip=False``, bounds beyond the axis raise an error: then the size of ``x[1:]`` is ``t-1``, not ``t-min(t,1)``, and a run with t = 0
+    raises. Raises ShapeError and ArgumentError.
     """
 
 def slice_scatter(x: Var, values: Var, axis: int = 0, start: int | None = None, stop: int | None = None, step: int = 1) -> Var:
-    """``x`` with ``values`` in the place of a slice along ``axis``, whose bounds are clipped as Python clips them."""
+    """``x`` with ``values`` in place of a slice along ``axis``; bounds are clipped, as in Python."""
 
 def smooth_l1_loss(x: Var, y: Var, reduction: str = "mean", beta: float = 1.0) -> Var:
-    """``(x - y)**2 / (2 beta)`` up to a difference of ``beta``, then ``|x - y| - beta / 2`` (Girshick, 2015); `l1_loss` where that is 0."""
+    """``(x - y)**2 / (2 beta)`` up to a difference of ``beta``, then ``|x - y| - beta / 2`` (Girshick, 2015);
+    `l1_loss` if ``beta`` is 0.
+    """
 
 def soft_margin_loss(x: Var, target: Var, reduction: str = "mean") -> Var:
     """``log(1 + exp(-target x))`` for targets of 1 and -1, computed stably."""
@@ -546,73 +560,77 @@ def softmin(x: Var, axis: int = -1) -> Var:
     """The softmax of ``-x`` along an axis."""
 
 def softshrink(x: Var, bound: float = 0.5) -> Var:
-    """``x`` moved towards 0 by ``bound``, and 0 where it would go beyond. Raises ArgumentError for a negative bound."""
+    """``x`` moved towards 0 by ``bound``, or 0 if ``|x|`` is at most ``bound``. Raises ArgumentError for a negative bound."""
 
 def solve(a: Var, b: Var, left: bool = True) -> Var:
-    """The ``x`` of ``a x = b``, or of ``x a = b`` without `left`: float[...b m m], with float[...b m k], or a vector, float[m].
+    """The solution ``x`` of ``a x = b``, or of ``x a = b`` if not `left`: float[...b m m], with float[...b m k], or a vector, float[m].
 
-    What is in front of the matrices broadcasts; so may be vectors in b, float[...b m], where a is a stack of as many matrices. A matrix
-    without an inverse makes the run fail. Raises ShapeError.
+    Leading axes are broadcast. If ``a`` is a stack of matrices, ``b`` may be a stack of as many vectors, float[...b m]. A singular matrix
+    raises KernelError when the program runs. Raises ShapeError.
     """
 
 def solve_triangular(a: Var, b: Var, upper: bool, left: bool = True, unitriangular: bool = False) -> Var:
-    """The ``x`` of ``a x = b``, or of ``x a = b`` without `left`, where only a triangle of ``a`` counts: float[...b m m], float[...b m k].
+    """The solution ``x`` of ``a x = b``, or of ``x a = b`` if not `left`, for a triangular ``a``: float[...b m m], float[...b m k].
 
-    What is in front of the matrices broadcasts. The rest is as for `solve_triangular_columns`.
+    Leading axes are broadcast. For the rest see `solve_triangular_columns`.
     """
 
 def squared_hinge_loss(x: Var, target: Var, margin: float = 1.0, reduction: str = "mean") -> Var:
     """The square of each `hinge_loss`."""
 
 def standard_deviation(x: Var, axis: int | tuple[int, ...] | None = None, keepdim: bool = False, correction: float = 1.0) -> Var:
-    """The square root of the `variance`, which takes what this takes."""
+    """The standard deviation: the square root of the `variance`, with the same arguments."""
 
 def stft(x: Var, size: int, step: int | None = None, window: Var | None = None, centre: bool = True, norm: str = "backward") -> Var:
-    """The `rfft` of every window of `size` samples, each `step`, size / 4 where that is None: float[*b t] -> float.complex[*b w size/2+1].
+    """The short-time Fourier transform: the `rfft` of windows of `size` samples, float[*b t] -> float.complex[*b w size/2+1].
 
-    Samples are multiplied by the `window`, float[size]. With `centre` the signal is mirrored at its ends, so that window i is around
-    sample i times the step (Allen, 1977). Frequencies stand behind windows, where `torch.stft` has them in front. Raises ShapeError.
+    There is a window every `step` samples (default: size / 4); samples are multiplied by `window`, float[size]. With `centre`, the signal
+    is mirrored at its ends, so that window i is centred at sample i times the step (Allen, 1977). Frequencies are the last axis;
+    `torch.stft` has them before the windows. Raises ShapeError.
     """
 
 def tensor_split(x: Var, sections: int | Sequence[int], axis: int = 0) -> list[Var]:
-    """So many parts along ``axis``, as even as they can be, the first ones longer by one; or those that places cut apart.
+    """Parts along ``axis``: ``sections`` of them, as even as possible with the longer ones first; or the parts between given indices.
 
-    Places are clipped, as Python clips slices.
+    Indices are clipped, like the bounds of Python's slices.
     """
 
 def tensordot(x: Var, y: Var, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Var:
-    """The sum of products over axes of both: so many last ones of ``x`` and first ones of ``y``, or the named ones. Raises ShapeError."""
+    """The sum of products over axes of both: the last ``axes`` of ``x`` and the first of ``y``, or the given ones. Raises ShapeError."""
 
 def threshold(x: Var, threshold: float, value: float) -> Var:
-    """``x`` above the threshold, else ``value``."""
+    """``x`` if it is above ``threshold``, else ``value``."""
 
 def top_k_along(x: Var, k: int, axis: int = -1, largest: bool = True) -> tuple[Var, Var]:
-    """The ``k`` largest or smallest elements along ``axis``, in their order, and where they stand: `top_k`. Raises ShapeError."""
+    """The ``k`` largest or smallest elements along ``axis``, in order, and their indices, by `top_k`. Raises ShapeError."""
 
 def trapezoid(y: Var, x: Var | None = None, dx: float = 1.0, axis: int = -1) -> Var:
-    """The area below ``y`` along ``axis``, of trapezoids ``dx`` wide, or between the places ``x``, which broadcast."""
+    """The integral of ``y`` along ``axis`` by the trapezoidal rule, with steps ``dx`` or between the positions
+    ``x``, which are broadcast.
+    """
 
 def triplet_margin_loss(anchor: Var, positive: Var, negative: Var, margin: float = 1.0, order: float = 2.0, epsilon: float = 1e-06, swap: bool = False, reduction: str = "mean") -> Var:
-    """`triplet_margin_with_distance_loss` by the `pairwise_distance` of that order and epsilon: float[*b d] three times."""
+    """`triplet_margin_with_distance_loss` with the `pairwise_distance` of the given order and epsilon: float[*b d] three times."""
 
 def triplet_margin_with_distance_loss(anchor: Var, positive: Var, negative: Var, distance: Callable[[Var, Var], Var] = ..., margin: float = 1.0, swap: bool = False, reduction: str = "mean") -> Var:
     """``max(0, margin + distance(anchor, positive) - distance(anchor, negative))`` (Schroff, Kalenichenko and Philbin, 2015).
 
-    With ``swap`` the negative counts as near as it is to the anchor or to the positive, whichever is less (Balntas et al., 2016).
+    With ``swap``, the distance of the negative is the smaller of those to the anchor and to the positive (Balntas et al., 2016).
     """
 
 def unbind(x: Var, axis: int = 0) -> list[Var]:
-    """The elements along ``axis``, each without it."""
+    """The slices of ``x`` along ``axis``, without that axis."""
 
 def unflatten(x: Var, axis: int, sizes: Sequence[int | str]) -> Var:
-    """``x`` with an axis split into several of ``sizes``, of which one may be -1."""
+    """``x`` with an axis split into several of ``sizes``; one size may be -1."""
 
 def vecdot(x: Var, y: Var, axis: int = -1) -> Var:
-    """The sum of products along an axis, of complex numbers those of the conjugates of ``x``; the others broadcast."""
+    """The sum of ``conj(x) * y`` along an axis; the other axes are broadcast."""
 
 def vector_norm(x: Var, order: float = 2.0, axis: int | tuple[int, ...] | None = None, keepdim: bool = False) -> Var:
-    """``(sum |x|**order)**(1 / order)`` over one axis, several, or all; the largest ``|x|`` for an infinite order, the count of what is not
-    0 for order 0: a real number, of complex ones too. Raises what the operators raise.
+    """The norm ``(sum |x|**order)**(1 / order)`` over one axis, several, or all. It is a real number, for complex ones, too.
+
+    An infinite order gives the largest ``|x|``, order 0 the number of elements that are not 0. Raises the errors of the operators.
     """
 
 def abs(x: Var, *, name: str | None = None) -> Var:
@@ -1316,7 +1334,7 @@ def dequantize(q: Var, scale: Var, axis: int = -1, *, name: str | None = None) -
 
     The floats that quantized integers represent: ``x = q * scale``, with a scale for each index along ``axis``.
 
-    There is no gradient: it is for inference.
+    It has no gradient; it is for inference.
     """
 
 def det(x: Var, *, name: str | None = None) -> Var:
@@ -1841,7 +1859,7 @@ def linear_int8(q: Var, scale: Var, w: Var, w_scale: Var, bias: Var | None = Non
     A quantized linear layer, ``out = (q @ w) * scale * w_scale + bias``, whose product is exact in int32.
 
     ``scale`` is per row, ``w_scale`` per column (Jacob et al., 2018; Dettmers et al., 2022). The product is exact for up to 133,000 columns
-    of ``q``. There is no gradient: it is for inference.
+    of ``q``. It has no gradient; it is for inference.
     """
 
 def log(x: Var, *, name: str | None = None) -> Var:
@@ -1957,13 +1975,13 @@ def lu(x: Var, *, name: str | None = None) -> tuple[Var, Var, Var]:
 def match_last_axis(x: Var, like: Var, *, name: str | None = None) -> Var:
     """match_last_axis(x: T[k], like: shape[...s k]) -> y: T[k]
 
-    Return ``x``, and require one element for each index of the last axis of ``like``, compared in the run if the sizes are unknown.
+    ``x``, with one element for each index of the last axis of ``like``. Unknown sizes are compared when the program runs.
     """
 
 def match_shape(x: Var, like: Var, *, name: str | None = None) -> Var:
     """match_shape(x: T[*b], like: shape[*b]) -> y: T[*b]
 
-    Return ``x``, and require that it has the shape of ``like``. Sizes that are known only in the run are compared there.
+    ``x``, which must have the shape of ``like``. Unknown sizes are compared when the program runs.
     """
 
 def matmul(x: Var, y: Var, *, name: str | None = None) -> Var:
@@ -2025,7 +2043,7 @@ def median(x: Var, axis: int | None = None, keepdim: bool = False, *, name: str 
 def merge(condition: Var, yes: Var, no: Var, *, name: str | None = None) -> Var:
     """merge(condition: bool[k], yes: T[p ...d], no: T[q ...d]) -> y: T[k ...d]
 
-    Rows of two tensors merged by a condition: the next row of ``yes`` where it is true, the next row of ``no`` where it is false.
+    Merge two tensors of rows by a condition: each true element takes the next row of ``yes``, each false one the next row of ``no``.
 
     ``merge(c, gather(x, nonzero(c)), gather(x, nonzero(c, value=False)))`` is ``x``. Raises KernelError if the numbers of rows do not match
     the condition.
@@ -2257,7 +2275,7 @@ def quantize_rows(x: Var, *, name: str | None = None) -> tuple[Var, Var]:
 
     Quantize each row to int8, with a scale of its own: ``scale = max(abs(x)) / 127``, ``q = round(x / scale)``.
 
-    A scale is at least the smallest normal number, in float16 the smallest positive number. There is no gradient: it is for inference.
+    A scale is at least the smallest normal number, in float16 the smallest positive number. It has no gradient; it is for inference.
     """
 
 def random_normal(shape: int | Sequence[int | str] | Var, mean: float = 0.0, deviation: float = 1.0, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
@@ -2271,7 +2289,7 @@ def random_normal_like(like: Var, mean: float = 0.0, deviation: float = 1.0, dty
 
     `random_normal` of the shape of ``like``, which is not kept alive.
 
-    Its rows may be those of a batch of ``all_rows`` from ``first_row`` on.
+    Its rows may be part of a batch of ``all_rows``, from ``first_row`` on.
     """
 
 def random_uniform(shape: int | Sequence[int | str] | Var, low: float = 0.0, high: float = 1.0, dtype: DType | str | type = "float32", *, name: str | None = None) -> Var:
@@ -2301,8 +2319,9 @@ def real_fourier(x: Var, axis: int = -1, norm: str = "backward", *, name: str | 
 def real_fourier_inverse(x: Var, length: int, axis: int = -1, norm: str = "backward", *, name: str | None = None) -> Var:
     """real_fourier_inverse(x: complex[...s n], length, axis=-1, norm="backward") -> y: complex.real[...t]
 
-    The inverse of `real_fourier`, ``length`` real numbers. The imaginary parts of the first element and of the
-    middle one are ignored.
+    The inverse of `real_fourier`, ``length`` real numbers.
+
+    The imaginary parts of the first element and, for an even length, of the last one are ignored.
     """
 
 def reciprocal(x: Var, *, name: str | None = None) -> Var:
@@ -2334,7 +2353,7 @@ def reduce_prod(x: Var, axis: int | Sequence[int] | None = None, keepdim: bool =
 def reduce_scatter(x: Var, counts: Var | None = None, like: Var | None = None, axis: int = 0, workers: int = 0, *, name: str | None = None) -> Var:
     """reduce_scatter(x: number[...s], counts?: int64[w], like?: shape[...m], axis=0, workers=0) -> y: number[...t]
 
-    The sum of a tensor over all workers, of which each worker keeps its part along ``axis``.
+    Sum a tensor over all workers and split the sum along ``axis``: each worker gets its part.
 
     ``counts`` holds the size of each worker's part, in worker order; without it the parts are equal, and the size must be a multiple of the
     number of workers. The first size of ``like`` is the expected size of this worker's part. With ``workers``, the number of workers, the
@@ -2463,8 +2482,8 @@ def scaled_dot_product_attention(query: Var, key: Var, value: Var, mask: Var | N
     ``softmax(query key' scale) value``, with ``heads`` heads that each use their own columns (Vaswani et al., 2017).
 
     ``scale`` defaults to ``1 / sqrt(k / heads)``. With ``causal``, query ``i`` of ``t`` sees the keys up to ``i + s - t``. ``mask``,
-    ``[*b heads t s]``, hides keys where it is false; ``bias``, of the same shape, is added before the softmax. Each of their last three
-    sizes may be 1. A query that sees no key yields zeros. ``logsumexp`` is the logarithm of the softmax denominators: from it, the gradient
+    ``[*b heads t s]``, is true for visible keys; ``bias``, of the same shape, is added before the softmax. Each of their last three sizes
+    may be 1. A query that sees no key yields zeros. ``logsumexp`` is the logarithm of the softmax denominators: from it, the gradient
     recomputes the weights block by block (Dao et al., 2022). Second-order gradients store the full matrix of weights.
     """
 
@@ -2904,7 +2923,9 @@ def unfold(x: Var, size: int | Sequence[int], dilation: int | Sequence[int] = (1
 def unique(x: Var, *, name: str | None = None) -> tuple[Var, Var, Var]:
     """unique(x: real[...s]) -> values: real[?], inverse: int64[...s], counts: int64[?]
 
-    The distinct elements, ascending; the index among them of each element; their counts. It has no gradient: use ``inverse`` for it.
+    The distinct elements, ascending; the index among them of each element; their counts. It has no gradient.
+
+    To propagate a gradient, gather or scatter by ``inverse``.
     """
 
 def valid_mean(x: Var, label: Var, ignore_index: int = -100, *, name: str | None = None) -> Var:
