@@ -90,7 +90,7 @@ def sequence_split(y, splits, like):
 
 @sequence_split.infer_shape
 def sequence_split_shapes(y, splits, like):
-    _require_parts(y.shape, like, splits)
+    _require_parts(y.shape or (), like, splits)
     return [(item.shape[0], *y.shape[1:]) for item in like]
 
 
