@@ -68,8 +68,8 @@ def from_json(name: str, data: object, shape: Sequence[int], dtype: DType) -> to
             read = wide.to(to_torch(dtype))
             if not bool(torch.isfinite(read).all()):
                 largest = float(wide[~torch.isfinite(read)][0])
-                number = f"{largest!r}," if math.isfinite(largest) else "a number"
-                raise FeedError(f'"{name}" contains {number} that is out of range for {dtype}')
+                number = f"{largest!r}" if math.isfinite(largest) else "a number"
+                raise FeedError(f'"{name}": {number} is out of range for {dtype}')
             for place, number in special:
                 read[place] = number
         else:
@@ -78,7 +78,7 @@ def from_json(name: str, data: object, shape: Sequence[int], dtype: DType) -> to
                 raise OverflowError
             read = torch.from_numpy(wide).to(to_torch(dtype))
     except OverflowError:
-        raise FeedError(f'"{name}" contains a number that is out of range for {dtype}') from None
+        raise FeedError(f'"{name}": a number is out of range for {dtype}') from None
     return read.reshape(list(shape))
 
 
