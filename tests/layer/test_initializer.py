@@ -157,10 +157,10 @@ def test_an_array_of_another_shape_or_too_large_is_refused():
             lambda: ol.initializer.truncated_normal(low=1.0, high=1.0),
             "truncated_normal: low must be below high and deviation above 0, not 1.0, 1.0 and 1.0",
         ),
-        (lambda: ol.initializer.kaiming_normal(mode="fan_on"), "kaiming: mode is one of fan_in, fan_out, fan_average, not 'fan_on'"),
+        (lambda: ol.initializer.kaiming_normal(mode="fan_on"), "kaiming: mode must be one of fan_in, fan_out, fan_average, not 'fan_on'"),
         (
             lambda: ol.initializer.kaiming_uniform(nonlinearity="rellu"),
-            "kaiming: nonlinearity is one of linear, sigmoid, tanh, relu, leaky_relu, selu, not 'rellu'",
+            "kaiming: nonlinearity must be one of linear, sigmoid, tanh, relu, leaky_relu, selu, not 'rellu'",
         ),
     ],
 )
@@ -255,4 +255,4 @@ def test_a_variable_without_an_initializer_is_named():
     with pytest.raises(ol.ProgramError) as raised:
         ol.init(program, ol.Scope())
     assert raised.value.message == '"table" has no initializer'
-    assert raised.value.hint == 'scope.set("table", value)'
+    assert raised.value.hint == 'use scope.set("table", value)'

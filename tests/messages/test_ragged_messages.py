@@ -155,6 +155,6 @@ def test_two_inputs_that_are_cut_alike_and_fed_otherwise(require):
         f"""
         oarlock.FeedError: "words" and "words.splits", also fed, have different row lengths
           {WORDS}
-              rows of [2, 1], where rows of [1, 2] are fed
+              rows of lengths [2, 1] and [1, 2]
         """,
     )

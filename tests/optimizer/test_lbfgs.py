@@ -290,7 +290,7 @@ def test_what_it_cannot_update_is_refused_and_the_program_is_as_it_was():
     ("options", "message"),
     [
         ({"iterations": 0}, "LBFGS: iterations must be an integer >= 1, not 0"),
-        ({"line_search": "armijo"}, "LBFGS: line_search is 'strong_wolfe', not 'armijo'"),
+        ({"line_search": "armijo"}, "LBFGS: line_search must be 'strong_wolfe', not 'armijo'"),
         ({"history": 1.5}, "LBFGS: history must be an integer >= 1, not 1.5"),
         ({"change_tolerance": -1.0}, "LBFGS: change_tolerance must be a finite number >= 0, not -1.0"),
     ],

@@ -239,7 +239,7 @@ def test_what_predicts_by_averages_is_saved_with_them_while_training_goes_on(tmp
         (lambda: ours.ClipByNorm(1.0, epsilon=-1.0), "clipping by a norm: epsilon must be a finite number >= 0, not -1.0"),
         (lambda: ours.ExponentialAverage(1.0), "ExponentialAverage: decay must be a finite number >= 0 and < 1, not 1.0"),
         (lambda: ours.UniformAverage(every=0), "UniformAverage: every must be an integer >= 1, not 0"),
-        (lambda: ours.Muon(scale="match"), "Muon: scale is 'original' or 'match_rms_adamw', not 'match'"),
+        (lambda: ours.Muon(scale="match"), "Muon: scale must be 'original' or 'match_rms_adamw', not 'match'"),
         (lambda: ours.Rprop(lambda progress: progress.step), "Rprop: the learning rate must be a number, the size of the first steps"),
         (lambda: ours.Groups([0.1]), "a group must be a pair (selection, optimizer), not float 0.1"),
     ],

@@ -27,8 +27,8 @@ def refused(names: str) -> list[str]:
     return [
         f"the scope holds the state of another program: {names}",
         "  the state of optimizers and metrics (learning rate, steps, moments, counts) belongs to one program",
-        "  Try: ol.init(program, scope.new_scope()) keeps the state of this program apart, and trains the same parameters; "
-        "ol.train(result) goes on with a run that is there    (oarlock explain ScopeError)",
+        "  Try: use ol.init(program, scope.new_scope()) to train the same parameters with separate state, "
+        "or ol.train(result) to continue an existing run    (oarlock explain ScopeError)",
     ]
 
 

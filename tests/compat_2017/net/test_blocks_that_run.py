@@ -58,7 +58,7 @@ def test_a_block_inside_another_is_not_evaluated_alone():
         with rnn.step():
             rnn.output(ol.op.tanh(x))
         rnn()
-    with pytest.raises(ol.ProgramError, match=r"^main/rnn_0.body is run by its op"):
+    with pytest.raises(ol.ProgramError, match=r"^main/rnn_0.body is a nested block"):
         program.blocks[1].eval(["tanh_0"], ol.Scope())
 
 

@@ -83,7 +83,7 @@ def test_a_net_is_made_of_a_description_which_is_verified():
         ol.Net(desc)
     desc.ops[0].type = "linear"
     desc.ops[0].inputs[0].vars[0] = "nobody"
-    with pytest.raises(ol.VerifyError, match='^main, op 0 .linear.: "nobody" is not declared here'):
+    with pytest.raises(ol.VerifyError, match='^main, op 0 .linear.: "nobody" is not declared in this block'):
         ol.Net(desc)
     with pytest.raises(ol.ArgumentError, match="^a net needs a program or a description of one, not int 3"):
         ol.Net(3)
@@ -114,7 +114,7 @@ def test_adding_an_op_infers_its_shapes_and_returns_its_place():
         net.add_op("linear", {"x": "h", "w": w})
     with pytest.raises(ol.UndefinedVarError, match='^"q" is not visible in main'):
         net.add_op("relu", {"x": "q"})
-    with pytest.raises(ol.ProgramError, match='^relu: it cannot define "p", which has a value already'):
+    with pytest.raises(ol.ProgramError, match='^relu: it cannot define "p", which already has a value'):
         net.add_op("relu", {"x": "h"}, {"y": "p"})
     with pytest.raises(ol.ArgumentError, match='^relu: it has no input slot "input"'):
         net.add_op("relu", {"input": "h"})
@@ -124,7 +124,7 @@ def test_adding_an_op_infers_its_shapes_and_returns_its_place():
         net.add_op("relu", {"x": "h"}, {"y": ["q", "r"]})
     with pytest.raises(ol.ArgumentError, match='^relu: input slot "x" takes one variable, not 2'):
         net.add_op("relu", {"x": ["h", "p"]})
-    with pytest.raises(ol.ProgramError, match='^"top" is taken in this program'):
+    with pytest.raises(ol.ProgramError, match='^the name "top" is already used in this program'):
         net.add_op("relu", {"x": "h"}, name="top")
     assert net.desc == before
 
