@@ -48,7 +48,7 @@ REFUSED = [
     (lambda: op.pixel_shuffle(var(1, 3, 2, 2), factor=2), "pixel_shuffle: 3 is not a multiple of 4"),
     (lambda: op.channel_shuffle(var(1, 3, 2), groups=2), "channel_shuffle: 3 is not a multiple of 2"),
     (lambda: op.broadcast_tensors(var(2), var(3)), "broadcast_tensors: [2] and [3] do not broadcast: 2 and 3 are different sizes"),
-    (lambda: op.meshgrid(var(2), indexing="yx"), "meshgrid: indexing must be 'ij' or 'xy', not 'yx'"),
+    (lambda: op.meshgrid(var(2), indexing="yx"), "meshgrid: indexing is 'ij' or 'xy', not 'yx'"),
     (lambda: op.combinations(var("n")), "combinations of 2 need one axis of known size"),
     (lambda: op.tensordot(var(2, 3), var(2, 3), axes=3), "tensordot: the inputs do not both have 3 axes"),
     (lambda: op.outer(var(2, 3), var(2)), "outer: both inputs must have one axis"),

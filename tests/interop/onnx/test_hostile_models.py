@@ -27,7 +27,7 @@ def refused(path: Path, kind: type[ol.OarlockError], **keywords) -> str:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda data: data[:-3], "has"),
+        (lambda data: data[:-3], "needs"),
         (lambda data: data + field(99, b"x"), "number 99 is not a field known to the installed onnx"),
         (lambda data: data + data, "is given twice"),
         (lambda data: data.replace(b"MatMul", b"Mat\xff\xffl"), "NodeProto.op_type is not Unicode"),
