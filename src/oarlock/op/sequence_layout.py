@@ -65,7 +65,7 @@ sequence_concat.gradient_programs(xs=lambda xs_shape, splits, dy: sequence_split
 
 def _require_parts(shape: Shape, parts: list[TensorType], splits: list[TensorType]) -> None:
     _require_pairs(parts, splits)
-    count = sum_of(item.shape[0] for item in parts)  # type: ignore[index]
+    count = sum_of((item.shape or (0,))[0] for item in parts)  # type: ignore[index]
     require_equal_numbers(shape[0], count, "y has {} elements, but the sequences have {}", shape[0], count)
 
 
