@@ -18,8 +18,6 @@ has a word, and `states` is float[words.t 64], ragged like `words`.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import ClassVar
 
 from oarlock.errors import ArgumentError, ProgramError, ShapeError
 from oarlock.ir.block import Block
@@ -31,6 +29,7 @@ from oarlock.ir.substitution import rename_sizes, replace_reads
 from oarlock.ir.traversal import free_vars
 from oarlock.ir.var import Var
 from oarlock.layer.control.body import forbid_row_splits, open_block, require_consistent, require_even, require_returned, require_same_block
+from oarlock.layer.control.memory import Memory
 from oarlock.layer.control.outer import Wholes, is_stepped, nothing_to_step_through, require_nothing_read, require_rows, require_same_splits
 from oarlock.op.creation import full, full_batch_size_like, full_like
 from oarlock.op.elementwise import add as add_values
@@ -38,33 +37,7 @@ from oarlock.op.reduction import reduce_sum
 from oarlock.op.sequence import sequence_lengths, sequence_sum
 from oarlock.registry.creator import append_op, require_type
 
-__all__ = ["Memory", "Recurrence", "innermost_recurrence", "rnn"]
-
-
-@dataclass(eq=False)
-class Memory:
-    """The state of a recurrence: its initial value, and its values before and after a step. It is not a variable."""
-
-    initial: Var
-    previous: Var
-    updated: Var | None = None
-    read_hint: ClassVar[str] = (
-        "use rnn.previous_memory(memory) for its value before the step, rnn.final_memory(memory) for the value after the last"
-    )
-
-    def _refuse(self, *_: object) -> Var:
-        raise ArgumentError(
-            "a memory is not a variable: it has a value before and a value after each step", location=here(), hint=self.read_hint
-        )
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __matmul__ = __neg__ = _refuse
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __and__ = __rand__ = __or__ = __ror__ = __invert__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = _refuse
-
-    def __eq__(self, other: object) -> bool:
-        return self._refuse() if isinstance(other, Var | int | float) else self is other  # type: ignore[return-value]
-
-    __hash__ = object.__hash__
+__all__ = ["Recurrence", "innermost_recurrence", "rnn"]
 
 
 _writing: "ContextVar[tuple[Recurrence, ...]]" = ContextVar("oarlock_recurrences", default=())
