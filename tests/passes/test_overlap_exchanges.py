@@ -89,7 +89,10 @@ def started() -> ol.Var:
     [
         (lambda: ol.op.exp(started()), "is read by exp"),
         (started, "is a target"),
-        (lambda: ol.cond(ol.op.full(shape=[], value=1.0, dtype="bool"), started, lambda: ol.op.full(shape=[2], value=0.0)), "gives"),
+        (
+            lambda: ol.cond(ol.op.full(shape=[], value=1.0, dtype="bool"), started, lambda: ol.op.full(shape=[2], value=0.0)),
+            "is an output of",
+        ),
     ],
     ids=["an op", "a target", "a block"],
 )
