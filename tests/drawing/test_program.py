@@ -187,7 +187,7 @@ def test_the_default_program_is_drawn_where_none_is_given():
     ("arguments", "message"),
     [
         ((3,), "draw takes a program, not int"),
-        ((ol.Program(), -1), "draw: depth must be an integer >= 0, not -1"),
+        ((ol.Program(), -1), "draw: depth is a whole number from 0, not -1"),
     ],
 )
 def test_what_is_no_program_is_refused(arguments, message):

@@ -129,7 +129,7 @@ def test_batch_norm_is_refused_where_its_statistics_cannot_be_kept():
         with pytest.raises(ol.ProgramError) as raised, rnn.step():
             ol.layer.batch_norm(rnn.step_input(x), name="norm")
     assert raised.value.message == "batch_norm: its running statistics cannot be updated in main/rnn_0.body"
-    assert raised.value.contract == "a step writes only persistable variables of the main block, after all other ops"
+    assert raised.value.contract == "a step writes persistable variables of the main block only, after every other op"
     assert program.persistables() == []
 
 
