@@ -171,7 +171,7 @@ def test_the_block_of_a_loop_is_entered_once(how):
     for make, name in ((lambda x: ol.rnn(), "step"), (lambda x: ol.while_loop(ol.op.reduce_sum(x) > 0.0), "block")):
         with ol.Program():
             loop = make(rows(shape=()))
-            with pytest.raises(ol.ProgramError, match="^(rnn: it has a step block|while_loop: it has a body) already\n"):
+            with pytest.raises(ol.ProgramError, match="^(rnn: it already has a step block|while_loop: it already has a body)\n"):
                 entered_twice(getattr(loop, name), getattr(loop, name), how)
 
 

@@ -159,7 +159,7 @@ def test_what_does_not_fit_is_refused_and_declares_nothing():
                 "multi_head_attention: kv_heads must divide heads: 3 does not divide 2",
             ),
             (lambda: attend(x, other, heads=2), ol.ShapeError, "multi_head_attention: queries, keys and values do not fit together"),
-            (lambda: attend(x, y, heads=2, key_mask=ids), ol.DTypeError, "multi_head_attention: key_mask is bool, not int64"),
+            (lambda: attend(x, y, heads=2, key_mask=ids), ol.DTypeError, "multi_head_attention: key_mask must be bool, not int64"),
             (
                 lambda: attend(x, heads=2, mask=y), ol.ShapeError,
                 "multi_head_attention: mask must have the shape [t, t] or [n, t, t] or [n, 1, t, t] or [n, 2, t, t], not float32[n, s, 6]",

@@ -38,7 +38,7 @@ def test_no_noise_is_none_and_numbers_out_of_range_are_refused():
         y = ol.layer.gaussian_dropout(ol.layer.gaussian_noise(x, 0.0), 0.0)
         with pytest.raises(ol.ArgumentError, match="gaussian_noise: deviation must be a non-negative number, not -1"):
             ol.layer.gaussian_noise(x, -1)
-        with pytest.raises(ol.ArgumentError, match="gaussian_dropout: rate must be in [0, 1), not 1.0"):
+        with pytest.raises(ol.ArgumentError, match=r"gaussian_dropout: rate must be in \[0, 1\), not 1\.0"):
             ol.layer.gaussian_dropout(x, 1.0)
     value = numpy.ones((2, 3), "float32")
     assert numpy.array_equal(ol.Executor().run(program, {"x": value}, [y], scope=ol.init(program, ol.Scope()), training=True)[0], value)

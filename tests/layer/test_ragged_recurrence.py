@@ -360,9 +360,9 @@ def test_sequences_of_one_loop_are_cut_alike(words):
     other = ol.layer.data("others", [2], dtype="float64", ragged=1)
     dense = ol.layer.data("dense", [2], dtype="float64", batch="t")
     for first, second, message in (
-        (words, other, '"others" is cut by "others.splits", but "words" is cut by "words.splits"'),
-        (words, dense, '"dense" is not ragged, but "words" is cut by "words.splits"'),
-        (dense, words, '"words" is cut by "words.splits", but "dense" is not ragged'),
+        (words, other, '"others" has the row splits "others.splits", but "words" has the row splits "words.splits"'),
+        (words, dense, '"dense" is not ragged, but "words" has the row splits "words.splits"'),
+        (dense, words, '"words" has the row splits "words.splits", but "dense" is not ragged'),
     ):
         rnn = ol.rnn()
         with rnn.step():

@@ -125,7 +125,7 @@ def test_rows_by_rows_that_are_read_both_as_they_are_and_by_input_are_refused():
             ie.output(x + 1.0)
         with ie.false_block():
             ie.output(ie.input(x))
-        with pytest.raises(ol.ShapeError, match='ifelse: "x" has the size n of the condition in more than one place'):
+        with pytest.raises(ol.ShapeError, match='ifelse: "x" has the size n of the condition in more than one dimension'):
             ie(c)
 
 
@@ -141,6 +141,6 @@ def test_elements_of_rows_by_which_rows_or_elements_are_counted_too_are_refused(
             ie.output(ol.layer.sequence_pool(words * ol.op.reduce_sum(x), "sum") + z)
         with ie.false_block():
             ie.output(z)
-        with pytest.raises(ol.ShapeError, match='ifelse: "x" has the size .* in another place than the first'):
+        with pytest.raises(ol.ShapeError, match='ifelse: "x" has the size .* outside its first dimension'):
             ie(ol.op.reduce_sum(z, axis=1) > 0)
     assert [block.name for block in program.blocks] == ["main"]

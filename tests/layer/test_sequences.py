@@ -166,7 +166,8 @@ def test_other_arguments_that_do_not_fit():
         return refusal(function).splitlines()[0]
 
     assert (
-        first(lambda _, words: ol.layer.sequence_pool(words, "median")) == "sequence_pool: 'median' is none of sum, mean, max, first, last"
+        first(lambda _, words: ol.layer.sequence_pool(words, "median"))
+        == "sequence_pool: pool must be one of sum, mean, max, first, last, not 'median'"
     )
     assert first(lambda _, words: ol.layer.sequence_pool(3, "sum")) == "sequence_pool: x must be a variable of a program, not int 3"
     assert (

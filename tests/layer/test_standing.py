@@ -301,7 +301,7 @@ def test_a_whole_of_rows_that_are_not_yet_known_to_be_rows_is_refused():
             rnn.output(rnn.step_input(words) + total)
         with pytest.raises(ol.ShapeError) as caught:
             rnn()
-    assert caught.value.message == 'rnn.whole: weight" was used before the loop was known to be ragged, with n rows'
+    assert caught.value.message == 'rnn.whole: "weight" was used before the loop was known to be ragged, with n rows'
 
 
 def test_a_block_that_was_taken_back_takes_back_what_it_found():

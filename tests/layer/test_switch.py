@@ -219,6 +219,6 @@ def test_functions_are_refused_before_anything_is_written(second):
     with ol.Program() as program:
         x, holds = number("x"), ol.layer.data("holds", shape=[], dtype="bool", batch=None)
         for write in (lambda: ol.cond(holds, lambda: x, second), lambda: ol.case([(holds, lambda: x)], second)):
-            with pytest.raises(ol.ArgumentError, match="a block is written by a function"):
+            with pytest.raises(ol.ArgumentError, match="a block must be a function"):
                 write()
         assert [(block.name, len(block.ops)) for block in program.blocks] == [("main", 0)]

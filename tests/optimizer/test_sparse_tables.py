@@ -180,10 +180,13 @@ def test_weights_decay_where_they_are_looked_up_alone():
 
 
 WHOLE = {
-    "Adam": (lambda: ol.optimizer.Adam(0.05), "Adam changes every row in each step; lazy=True updates no others than were looked up"),
+    "Adam": (
+        lambda: ol.optimizer.Adam(0.05),
+        "Adam changes every row in each step; pass lazy=True to update only the rows that were looked up",
+    ),
     "decay": (
         lambda: ol.optimizer.SGD(0.1, weight_decay=0.1),
-        "SGD decays every row in each step; lazy=True updates no others than were looked up",
+        "SGD decays every row in each step; pass lazy=True to update only the rows that were looked up",
     ),
     "accumulation": (lambda: ol.optimizer.SGD(0.1, accumulate=2), "SGD accumulates the gradients of 2 steps"),
     "Lamb": (lambda: ol.optimizer.Lamb(0.05), "Lamb changes every row in each step"),
