@@ -50,6 +50,12 @@ scope.set("image", numpy.ones((4, 9), "float32"))
 def matrix_transpose(x):
     return x.mT.contiguous()
 """,
+    "from oarlock.testing import check_operator": """
+@operator("x: float[*b] -> y: float[*b]", catalogue=Catalogue(), cases=[Case(x=[1.0, -1.0], y=[2.0, -2.0]), GradCheck(x=(2, 3))])
+def my_operator(x):
+    return x * 2.0
+my_operator.gradient_programs(x=lambda dy: dy * 2.0)
+""",
     "accuracy = ol.metric.accuracy(": MODEL + "train = test = data",
     "ol.data.read(": """
 numpy.savetxt("table.csv", [[1, 2, 0], [3, 4, 1]], "%d", ",", header="width,height,kind", comments="")

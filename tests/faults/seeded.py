@@ -88,7 +88,7 @@ RULES: list[tuple[str, str, str]] = [
     (OWN_SIZES, "if name in known or name in self.makers or", "if name in known or"),
     (OWN_SIZES, "        known = around | _names(block.inputs)", "        known = set(around)"),
     (OWN_SIZES, "            known |= _names(op.writes)", "            pass"),
-    (OWN_SIZES, "if name in sizes.told:", "if True:"),
+    (OWN_SIZES, "if name in sizes.checked:", "if True:"),
     (OWN_SIZES, "        if source in found or", "        if True or source in found or"),
     (OWN_SIZES, "            self._require_inside(several)", "            pass"),
     (CHECKING, "    except Exception as error:", "    except AttributeError as error:"),

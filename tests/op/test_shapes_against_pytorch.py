@@ -110,5 +110,5 @@ def test_values_and_gradients_are_those_of_pytorch(name: str):
 def test_heads_whose_number_is_not_known_are_refused():
     with ol.Program():
         x = ol.layer.data("x", ["h", 3, 4])
-        with pytest.raises(ol.ShapeError, match="h and kv_heads must divide heads: h does not divide h of queries"):
+        with pytest.raises(ol.ShapeError, match="h and h heads of keys and values do not serve h heads of queries"):
             op.attention_by_head(x, x, x)

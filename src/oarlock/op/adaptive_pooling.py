@@ -43,7 +43,7 @@ def adaptive_average_pool1d(x, *, size: tuple[int]):
         GradCheck(x=(2, 3, 5, 4), size=(2, 3)),
         GradCheck(x=(2, 2, 3, 5), size=(1, 1)),
         Rejects("size must have one number of at least 1 for each axis, not (0, 1)", x=(1, 1, 2, 2), size=(0, 1)),
-        Rejects("x has the size 0, where w is at least 1", x=(1, 1, 2, 0), size=(1, 1)),
+        Rejects("x has size 0, but w must be at least 1", x=(1, 1, 2, 0), size=(1, 1)),
     ],
 )
 def adaptive_average_pool2d(x, *, size: tuple[int, int]):

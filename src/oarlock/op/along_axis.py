@@ -51,7 +51,7 @@ def indexed_shape(shape: Shape, indices, axes: tuple[int, ...]) -> Shape:
         Rejects("index -4 is out of range for axis 0 of size 3", x=(3,), indices=([-4],), axes=(0,)),
         Rejects("axes (1, 0) must be 2 of the 2 axes of x, in ascending order", x=(2, 2), indices=([0], [0]), axes=(1, 0)),
         Rejects("[2] and [3] do not broadcast: 2 and 3 are different sizes", x=(2, 2), indices=([0, 0], [0, 0, 0]), axes=(0, 1)),
-        Rejects("1 numbers are given, where axis 0 of x has the size 0", x=(0, 2), indices=([0],), axes=(0,)),
+        Rejects("1 indexes are given, but axis 0 of x has the size 0", x=(0, 2), indices=([0],), axes=(0,)),
     ],
 )
 def index(x, indices, *, axes: tuple[int, ...]):
@@ -130,7 +130,7 @@ def require_along(x, index, *, axis):
         GradCheck(x=(3,), index=[], axis=0),
         Rejects("index 2 is out of range for axis 0 of size 2", x=(2,), index=[2], axis=0),
         Rejects("index [2, 3] does not fit x [2, 2]: ranks must be equal", x=(2, 2), index=[[0, 0, 0], [0, 0, 0]], axis=0),
-        Rejects("1 numbers are given, where axis 0 of x has the size 0", x=(0,), index=[0], axis=0),
+        Rejects("1 indexes are given, but axis 0 of x has the size 0", x=(0,), index=[0], axis=0),
     ],
 )
 def take_along_axis(x, index, *, axis: int):

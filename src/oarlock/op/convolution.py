@@ -32,7 +32,7 @@ Steps = tuple[int, ...]
         Rejects("a window of 5 does not fit into 4", x=(1, 1, 4, 4), filter=(1, 1, 5, 5)),
         Rejects("a window of 5 does not fit into 4", x=(1, 1, 4, 4), filter=(1, 1, 3, 3), dilation=(2, 2)),
         Rejects("a window of 0 does not fit into 4", x=(1, 1, 4, 4), filter=(1, 1, 2, 0)),
-        Rejects("x has the size 0, where c is at least 1", x=(1, 0, 4, 4), filter=(1, 0, 2, 2)),
+        Rejects("x has size 0, but c must be at least 1", x=(1, 0, 4, 4), filter=(1, 0, 2, 2)),
         Rejects("dimension c is 3 in x but 2 in filter", x=(1, 3, 4, 4), filter=(1, 2, 2, 2)),
         Rejects("4 channels in 2 groups do not fit filters of 4", x=(1, 4, 4, 4), filter=(2, 4, 2, 2), groups=2),
         Rejects("3 filters do not make up 2 groups", x=(1, 4, 4, 4), filter=(3, 2, 2, 2), groups=2),

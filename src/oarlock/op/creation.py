@@ -23,7 +23,7 @@ __all__ = ["full", "full_batch_size_like", "full_like", "numel"]
         Case(shape=(2,), value=1.5, dtype="float64", y=[1.5, 1.5]),
         Case(shape=(), value=3.0, dtype="int64", y=3),
         Rejects("n is not a number", shape=("n", 2), value=0.0),
-        Rejects("a size is -1, where a size is at least 0", shape=(-1,), value=0.0),
+        Rejects("a size is -1, but a size must be at least 0", shape=(-1,), value=0.0),
     ],
 )
 def full(*, shape: Sizes, value: float, dtype: DType = DType.FLOAT32):
@@ -54,7 +54,7 @@ def full_like(like, *, value: float, dtype: DType = DType.FLOAT32):
         Case(like=[[0.0, 0.0, 0.0]], axis=1, shape=(2,), value=1.5, dtype="float64", y=[[1.5, 1.5], [1.5, 1.5], [1.5, 1.5]]),
         Case(like=[1, 2], shape=(), value=0.0, dtype="int64", y=[0, 0]),
         Rejects("n is not a number", like=[1.0], shape=("n",), value=0.0),
-        Rejects("a size is -1, where a size is at least 0", like=[1.0], shape=(-1,), value=0.0),
+        Rejects("a size is -1, but a size must be at least 0", like=[1.0], shape=(-1,), value=0.0),
     ],
 )
 def full_batch_size_like(like, *, axis: int = 0, shape: Sizes, value: float, dtype: DType = DType.FLOAT32):

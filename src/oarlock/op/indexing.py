@@ -80,7 +80,7 @@ def arange_like(like):
         GradCheck(x=(0, 2), rows=[]),
         Rejects("row 3 is out of range: x has 3 rows, numbered from 0", x=(3, 2), rows=[0, 3]),
         Rejects("row -1 is out of range: x has 1 row, numbered from 0", x=(1, 2), rows=[-1]),
-        Rejects("1 numbers are given, where x has 0 rows", x=(0, 2), rows=[0]),
+        Rejects("1 indexes are given, but x has 0 rows", x=(0, 2), rows=[0]),
     ],
 )
 def gather(x, rows, *, axis: int | None = None, sparse: bool = False):

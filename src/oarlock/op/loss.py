@@ -242,7 +242,7 @@ def log_loss_dtarget(p, dloss):
         Case(predict=[[0.9, 0.1], [0.2, 0.8]], label=[0, 0], y=0.5),
         Case(predict=[[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]], label=[0, 0, -100], y=0.5),
         Case(predict=[[0.9, 0.1], [0.2, 0.8]], label=[0, 1], ignore_index=0, y=1.0),
-        Rejects("predict has the size 0, where k is at least 1", predict=(2, 0), label=[0, 0]),
+        Rejects("predict has size 0, but k must be at least 1", predict=(2, 0), label=[0, 0]),
     ],
 )
 def accuracy(predict, label, *, ignore_index: int = -100):

@@ -116,7 +116,7 @@ flatten.gradient_programs(x=lambda x_shape, dy, *, start: reshape_like(dy, x_sha
         Case(x=[[1.0, 2.0], [3.0, 4.0]], shape=(-1, 1), y=[[1.0], [2.0], [3.0], [4.0]]),
         GradCheck(x=(2, 3), shape=(3, -1)),
         Rejects("6 elements do not fill [4]", x=(2, 3), shape=(4,)),
-        Rejects("a size of [-1, 0] is 0, so nothing tells -1", x=(0, 2), shape=(-1, 0)),
+        Rejects("a size of [-1, 0] is 0, so -1 cannot be inferred", x=(0, 2), shape=(-1, 0)),
     ],
 )
 def reshape(x, *, shape: Sizes):
@@ -176,8 +176,8 @@ concat.gradient_programs(xs=lambda xs_shape, dy, *, axis: split_like(dy, xs_shap
         Case(x=[1.0, 2.0, 3.0], like=([0.0], [0.0, 0.0]), ys=([1.0], [2.0, 3.0])),
         GradCheck(x=(2, 3), like=[(2, 1), (2, 2)], axis=1),
         Rejects("axis 1 is not an axis of x", x=(3,), like=[(1,), (2,)], axis=1),
-        Rejects("the parts [2], [2] do not make up [3] along axis 0", x=(3,), like=[(2,), (2,)]),
-        Rejects("the parts [2, 1], [3, 2] do not make up [2, 3] along axis 1", x=(2, 3), like=[(2, 1), (3, 2)], axis=-1),
+        Rejects("the parts [2], [2] do not add up to [3] along axis 0", x=(3,), like=[(2,), (2,)]),
+        Rejects("the parts [2, 1], [3, 2] do not add up to [2, 3] along axis 1", x=(2, 3), like=[(2, 1), (3, 2)], axis=-1),
     ],
 )
 def split_like(x, like, *, axis: int = 0):

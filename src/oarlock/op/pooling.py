@@ -77,7 +77,7 @@ def require_seen(sizes, padding, dilation) -> None:
         Rejects("a window of 3 does not fit into 2", x=(1, 1, 2, 2), size=(2, 2), stride=(1, 1), dilation=(2, 1)),
         Rejects("a window of 0 does not fit into 2", x=(1, 1, 2, 2), size=(0, 1), stride=(1, 1)),
         Rejects("may contain none of 1 elements", x=(1, 1, 1, 3), size=(2, 2), stride=(1, 1), dilation=(2, 1), padding=(1, 0)),
-        Rejects("x has the size 0, where c is at least 1", x=(1, 0, 2, 2), size=(1, 1), stride=(1, 1)),
+        Rejects("x has size 0, but c must be at least 1", x=(1, 0, 2, 2), size=(1, 1), stride=(1, 1)),
     ],
 )
 def max_pool2d(

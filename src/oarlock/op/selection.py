@@ -94,7 +94,7 @@ def reduce_max_dx_ddy(index, ddx, *, axis=None, keepdim):
         GradCheck(x=(3,), k=3),
         Rejects("k is 4, but the last axis has 3", x=(2, 3), k=4),
         Rejects("k is 3, but axis 0 has 2", x=(2, 3), k=3, axis=0),
-        Rejects("k is -1, where a size is at least 0", x=(2, 3), k=-1),
+        Rejects("k is -1, but a size must be at least 0", x=(2, 3), k=-1),
     ],
 )
 def top_k(x, *, k: int, axis: int | None = None, largest: bool | None = None):
@@ -148,7 +148,7 @@ top_k_dx_ddvalues.check_shapes(lambda indices, dvalues_shape, ddx, *, axis=None:
         Case(ids=[[1], [0]], depth=2, y=[[[0.0, 1.0]], [[1.0, 0.0]]]),
         Rejects("id 3 is not one of 0 to 2", ids=[0, 3], depth=3),
         Rejects("id -1 is not one of 0 to 2", ids=[-1], depth=3),
-        Rejects("2 numbers are given, where depth is 0", ids=[0, 0], depth=0),
+        Rejects("2 indexes are given, but depth is 0", ids=[0, 0], depth=0),
     ],
 )
 def one_hot(ids, *, depth: int):

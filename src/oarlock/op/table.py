@@ -31,7 +31,7 @@ __all__ = ["embedding_linear"]
         GradCheck(x=(0, 2), rows=[], w=(2, 3)),
         Rejects("row 3 is out of range: x has 3 rows, numbered from 0", x=(3, 2), rows=[0, 3], w=(2, 4)),
         Rejects("row -1 is out of range: x has 1 row, numbered from 0", x=(1, 2), rows=[0, -1], w=(2, 4)),
-        Rejects("2 numbers are given, where x has 0 rows", x=(0, 2), rows=[0, 0], w=(2, 4)),
+        Rejects("2 indexes are given, but x has 0 rows", x=(0, 2), rows=[0, 0], w=(2, 4)),
     ],
 )
 def embedding_linear(x, rows, w, bias=None):

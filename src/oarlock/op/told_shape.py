@@ -36,7 +36,7 @@ _ZERO = Sizes((0,))
         Case(x=[1, 2, 3, 4], like=([0.5, 0.5],), shape=(2, -1), y=[[1, 2], [3, 4]]),
         GradCheck(x=(6,), like=[(2,), (3,)], shape=(2, 3)),
         Rejects("6 elements do not fill [4]", x=(2, 3), like=[], shape=(4,)),
-        Rejects("no input tells b and t of [b, t]; like=[...] takes variables that have such a size", x=(6,), like=[], shape=("b", "t")),
+        Rejects("no input determines b and t of [b, t]; pass variables of that size as like=[...]", x=(6,), like=[], shape=("b", "t")),
     ],
 )
 def view(x, like, *, shape: Sizes):
@@ -62,7 +62,7 @@ view.gradient_programs(x=lambda x_shape, dy: reshape_like(dy, x_shape))
         Rejects("[2] does not broadcast to [2, 3]", x=(2,), like=[], shape=(2, 3)),
         Rejects("-1 keeps a size of x, but x has no axis at the front of [-1, 2]", x=(2,), like=[], shape=(-1, 2)),
         Rejects("a size must be at least 0, not -2", x=(2,), like=[], shape=(-2, 2)),
-        Rejects("no input tells n of [n, 2]", x=(2,), like=[], shape=("n", 2)),
+        Rejects("no input determines n of [n, 2]", x=(2,), like=[], shape=("n", 2)),
     ],
 )
 def broadcast_to(x, like, *, shape: Sizes):
@@ -111,7 +111,7 @@ broadcast_to.gradient_programs(x=lambda x_shape, dy: sum_to_shape(dy, x_shape))
         Rejects("start must be one number, not [1, 1]", x=(3,), like=[], start=(1, 1), length=(1,)),
         Rejects("start and length must be at least 0, not 0 and -1", x=(3,), like=[], length=(-1,)),
         Rejects("start and length must be at least 0, not -1 and 1", x=(3,), like=[], start=(-1,), length=(1,)),
-        Rejects("no input tells t of [t]", x=(3,), like=[], length=("t",)),
+        Rejects("no input determines t of [t]", x=(3,), like=[], length=("t",)),
     ],
 )
 def narrow(x, like, *, axis: int = 0, start: Sizes = _ZERO, length: Sizes):
@@ -176,7 +176,7 @@ def require_axis_of_like(like, *, axis):
         Case(like=(), start=(2,), stop=(1,), y=[]),
         Rejects("step must not be 0", like=[], stop=(3,), step=0),
         Rejects("stop must be one number, not [1, 2]", like=[], stop=(1, 2)),
-        Rejects("no input tells n of [n]", like=[], stop=("n",)),
+        Rejects("no input determines n of [n]", like=[], stop=("n",)),
     ],
 )
 def arange(like, *, stop: Sizes, start: Sizes = _ZERO, step: int = 1, dtype: DType = DType.INT64):

@@ -23,7 +23,7 @@ with paddle.scope.guard(paddle.Scope()) as scope:
     assert x.get_mutable(torch.Tensor).numel() == 0  # lazy: memory appears here
     x = paddle.variable.int("x", 10)
     assert (x.get(int), x.is_type(int), x.is_type(float)) == (10, True, False)
-    with pytest.raises(paddle.ScopeError, match="holds a int"):
+    with pytest.raises(paddle.ScopeError, match="is a int"):
         x.get_mutable(torch.Tensor)
     with paddle.Program():
         product = paddle.op.linear(paddle.Variable(shape=[1, 2]), paddle.Variable(shape=[2, 3]))
