@@ -1,5 +1,6 @@
 """The findings of one trial: its runs beside each other, beside the same program whose sizes are all known, and beside PyTorch."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -45,6 +46,10 @@ class Judged:
     findings: list[tuple[str, str]] = field(default_factory=list)
     digests: dict[str, str] = field(default_factory=dict)
     text: str = ""
+
+
+RANK_BY_SIZE = frozenset({"PyTorch's cov of weights"})
+"""Functions whose result has fewer dimensions if a size is 1, which a program cannot know before the run."""
 
 
 def judge(trial: Trial, byte: int, begin: Callable[[str], None]) -> Judged:
@@ -94,7 +99,7 @@ def _findings(trial: Trial, written: Written, outcomes: dict[str, Outcome], know
         operator = OPERATORS.get(outcome.op or "")
         if known.error != "KernelError" and not (operator is not None and operator.checks_values and _composes(trial)):
             yield "KernelError", f"{name}: {outcome.message}"
-        elif operator is not None and not operator.checks_values and not _reads_positions(operator):
+        elif operator is not None and not operator.checks_values and not _refuses_positions(operator, outcome.message):
             yield "KernelError of known sizes", f"{name}: {outcome.message}"
     if ran and len(ran) < len(by_plans):
         yield "executors differ", "; ".join(f"{name}: {outcome.message or 'ran'}" for name, outcome in by_plans.items())
@@ -109,9 +114,10 @@ def _findings(trial: Trial, written: Written, outcomes: dict[str, Outcome], know
             yield "executors differ", f"{name} and {first_name}: {different}"
     if not outcomes["limits"].ran and outcomes["limits"].error != "LimitError":
         yield "limits refuse", outcomes["limits"].message
-    if not (known.error.startswith("written ") and _composes(trial)):
-        yield from _beside_known(written, first, known)
-    yield from _beside_torch(trial, written, first)
+    if trial.axis.operator not in RANK_BY_SIZE:
+        if not (known.error.startswith("written ") and _composes(trial)):
+            yield from _beside_known(written, first, known)
+        yield from _beside_torch(trial, written, first)
     yield from _declared(written, ran)
     for name, outcome in ran.items():
         for var in written.program.persistables():
@@ -120,9 +126,10 @@ def _findings(trial: Trial, written: Written, outcomes: dict[str, Outcome], know
                 yield "parameter changed", f'{name}: "{var.name}" is {list(held.shape)}, not {list(var.shape or ())}'
 
 
-def _reads_positions(operator: Operator) -> bool:
-    """Return whether an operator is a gradient that reads positions, which its forward operator chose: here they may be out of bounds."""
-    return operator.forward is not None and any(slot.dtype in ("int64", "bool") for slot in operator.signature.inputs)
+def _refuses_positions(operator: Operator, message: str) -> bool:
+    """Return whether a kernel refused the values of positions that it reads: they may be out of bounds."""
+    reads = any(slot.dtype in ("int64", "bool") for slot in operator.signature.inputs)
+    return reads and re.search(r"out of bounds|is asked for|Number of indices|rows? (was|were) merged", message) is not None
 
 
 def _composes(trial: Trial) -> bool:

@@ -353,9 +353,9 @@ def isclose(x: Var, y: Var, rtol: float = 1e-05, atol: float = 1e-08, equal_nan:
     """Whether ``|x - y| <= atol + rtol |y|`` or both are the same infinity, elementwise; with ``equal_nan``, also if both are NaN."""
 
 def kl_div(x: Var, target: Var, reduction: str = "mean", log_target: bool = False) -> Var:
-    """Kullback-Leibler divergence, ``target (log(target) - x)``, with log probabilities ``x``; "batchmean" divides the sum by the rows.
+    """Kullback-Leibler divergence, ``target (log(target) - x)``, with log probabilities ``x``.
 
-    With `log_target`, the target is log probabilities, too.
+    "batchmean" divides the sum by the rows of ``x``. With `log_target`, the target is log probabilities, too.
     """
 
 def l1_loss(x: Var, y: Var, reduction: str = "mean") -> Var:

@@ -89,14 +89,18 @@ def attention_bias_changes(
 
 @attention_changes.check_shapes
 def require_changes(query, key, value, y, logsumexp, y_gradient, mask=None, bias=None, *rest, heads, causal, scale=None):
-    require_heads(query, key, value, mask, bias, heads=heads, causal=causal, scale=scale)
-    if differ(logsumexp.shape[-2], heads):
-        raise ShapeError(f"logsumexp has {logsumexp.shape[-2]} heads, but heads is {heads}")
+    _require_changes(query, key, value, logsumexp, mask, bias, heads=heads, causal=causal, scale=scale)
 
 
 @attention_bias_changes.check_shapes
 def require_bias_changes(query, key, value, y, logsumexp, y_gradient, bias, mask=None, *rest, heads, causal, scale=None):
+    _require_changes(query, key, value, logsumexp, mask, bias, heads=heads, causal=causal, scale=scale)
+
+
+def _require_changes(query, key, value, logsumexp, mask, bias, *, heads, causal, scale):
     require_heads(query, key, value, mask, bias, heads=heads, causal=causal, scale=scale)
+    if differ(logsumexp.shape[-2], heads):
+        raise ShapeError(f"logsumexp has {logsumexp.shape[-2]} heads, but heads is {heads}")
 
 
 _READ = ("query", "key", "value", "y", "logsumexp", "dy", "dlogsumexp")

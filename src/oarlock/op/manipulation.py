@@ -248,11 +248,11 @@ split.gradient_programs(x=lambda dys, *, axis: concat(dys, axis=axis))
         GradCheck(x=(2, 3), axis=1, start=-9, stop=2, clip=True),
         GradCheck(x=(3, 2), start=1, stop=9, step=2, clip=True),
         GradCheck(x=(0, 2), start=1, clip=True),
-        Rejects("step is 0, where it is at least 1", x=(3,), step=0, clip=True),
-        Rejects("step is 0, where it is at least 1", x=(3,), step=0),
-        Rejects("axis 0 has the size 3, which 1 to 4 exceeds", x=(3,), start=1, stop=4),
-        Rejects("axis 0 has the size 3, which -4 to its end exceeds", x=(3,), start=-4),
-        Rejects("axis 0 has the size 3, in which 2 to -2 is no range", x=(3,), start=2, stop=-2),
+        Rejects("step is 0, but must be at least 1", x=(3,), step=0, clip=True),
+        Rejects("step is 0, but must be at least 1", x=(3,), step=0),
+        Rejects("axis 0 has size 3, so 1 to 4 is out of range", x=(3,), start=1, stop=4),
+        Rejects("axis 0 has size 3, so -4 to its end is out of range", x=(3,), start=-4),
+        Rejects("axis 0 has size 3, so 2 to -2 is not a valid range", x=(3,), start=2, stop=-2),
     ],
 )
 def slice_(x, *, axis: int = 0, start: int = 0, stop: int | None = None, step: int | None = None, clip: bool = False):

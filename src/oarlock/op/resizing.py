@@ -3,6 +3,8 @@
 import torch
 
 from oarlock.errors import ArgumentError, ShapeError
+from oarlock.ir.shape_rules import differ
+from oarlock.ir.size import format_shape
 from oarlock.op.trusted_operator import operator
 from oarlock.registry import Case, GradCheck, Rejects
 from oarlock.tensor.dtype import at_least_single
@@ -185,7 +187,9 @@ def grid_sample_changes(
 
 @grid_sample_changes.check_shapes
 def require_changes_that_fit(x, grid, y_gradient, direction, **how):
-    sampled_shape(x, grid, **how)
+    sampled = sampled_shape(x, grid, **how)
+    if len(y_gradient.shape) != len(sampled) or any(map(differ, y_gradient.shape, sampled)):
+        raise ShapeError(f"y_gradient is {format_shape(y_gradient.shape)}, but the sampled pixels are {format_shape(sampled)}")
 
 
 grid_sample_dgrid.gradient_programs(

@@ -8,10 +8,10 @@ from oarlock.op.along_axis import index
 from oarlock.op.composed.composition import composition
 from oarlock.op.composed.norms import vector_norm
 from oarlock.op.composed.shape import known_shape, unsqueeze
-from oarlock.op.creation import full
+from oarlock.op.creation import full, full_like
 from oarlock.op.elementwise import add, clip, divide, multiply, subtract
 from oarlock.op.manipulation import concat
-from oarlock.op.reduction import reduce_sum
+from oarlock.op.reduction import reduce_sum, same_shape
 from oarlock.op.told_shape import arange, broadcast_to
 from oarlock.registry.creator import require_type
 
@@ -21,6 +21,9 @@ __all__ = ["cdist", "cosine_similarity", "pairwise_distance", "pdist"]
 def cosine_similarity(x: Var, y: Var, *, axis: int = 1, epsilon: float = 1e-8) -> Var:
     """The cosine of the angle between vectors along ``axis``, which are broadcast. Lengths are at least ``epsilon``."""
     with undone_on_error(require_type(x, "cosine_similarity: x").block.program):
+        if not same_shape(x, y):  # a length counts the copies that broadcasting makes, as in PyTorch
+            zeros = [full_like(each, value=0.0, dtype=each.dtype) for each in (x, y)]
+            x, y = add(x, zeros[1]), add(y, zeros[0])
         along = reduce_sum(multiply(x, y), axis=axis)
         lengths = (clip(vector_norm(each, axis=axis), epsilon) for each in (x, y))
         return divide(along, multiply(*lengths))

@@ -8,11 +8,13 @@ from oarlock.op.comparison import equal, greater, less
 from oarlock.op.composed.arithmetic import constant_like
 from oarlock.op.composed.loss_reduction import reduced, require_above, require_one_shape, warn_of_broadcast, writing_loss
 from oarlock.op.composed.shape import known_shape, unsqueeze
+from oarlock.op.dtype_conversion import cast
 from oarlock.op.elementwise import add, clip, divide, multiply, subtract
 from oarlock.op.loss import log_loss
 from oarlock.op.magnitude import abs_
 from oarlock.op.reduction import mean, reduce_sum
 from oarlock.op.smooth_activation import log_sigmoid
+from oarlock.op.told_shape import size
 from oarlock.op.unary import exp, log, square, stop_gradient
 
 __all__ = [
@@ -69,9 +71,9 @@ def smooth_l1_loss(x: Var, y: Var, *, reduction: str = "mean", beta: float = 1.0
 
 
 def kl_div(x: Var, target: Var, *, reduction: str = "mean", log_target: bool = False) -> Var:
-    """Kullback-Leibler divergence, ``target (log(target) - x)``, with log probabilities ``x``; "batchmean" divides the sum by the rows.
+    """Kullback-Leibler divergence, ``target (log(target) - x)``, with log probabilities ``x``.
 
-    With `log_target`, the target is log probabilities, too.
+    "batchmean" divides the sum by the rows of ``x``. With `log_target`, the target is log probabilities, too.
     """
     with writing_loss("kl_div", x, reduction, "batchmean"):
         if log_target:
@@ -82,6 +84,8 @@ def kl_div(x: Var, target: Var, *, reduction: str = "mean", log_target: bool = F
             loss = subtract(entropy, multiply(target, x))
         if reduction != "batchmean":
             return reduced(loss, reduction)
+        if x.shape is not None and loss.shape is not None and x.shape[:1] != loss.shape[:1]:  # PyTorch divides by the rows of x
+            return divide(reduce_sum(loss), cast(size(x), dtype=loss.dtype))
         each = reduce_sum(loss, axis=tuple(range(1, len(loss.shape or ())))) if len(loss.shape or ()) > 1 else loss
         return mean(each)
 
