@@ -129,7 +129,7 @@ def _findings(trial: Trial, written: Written, outcomes: dict[str, Outcome], know
 def _refuses_positions(operator: Operator, message: str) -> bool:
     """Return whether a kernel refused the values of positions that it reads: they may be out of bounds."""
     reads = any(slot.dtype in ("int64", "bool") for slot in operator.signature.inputs)
-    return reads and re.search(r"out of bounds|is asked for|Number of indices|rows? (was|were) merged", message) is not None
+    return reads and re.search(r"out of (bounds|range)|Number of indices|rows? (was|were) merged", message) is not None
 
 
 def _composes(trial: Trial) -> bool:
