@@ -1,5 +1,6 @@
 # make demo    train a network on handwritten digits, and print its predictions
-# make test    run the tests in a new environment
+# make test    run the short suite of tests in a new environment
+# make test-all  run all tests, the slow ones included, in a new environment; half an hour
 # make check   check format, lint, types and tests, in the environment for development
 # make settings  run the tests under each setting that changes how kernels round; more than an hour
 # make coverage  check that the tests take every branch of the code that reads files
@@ -19,18 +20,24 @@ NEW_PIP = "pip>=25.1"
 # Byte code is kept, and pip compiles none: Python compiles only the modules that the tests import, once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check settings coverage format docs dist pictures proto proto-check clean
+.PHONY: demo test test-all check settings coverage format docs dist pictures proto proto-check clean
 
 demo: .venv/installed
 	.venv/bin/oarlock train examples/digits.py
 	.venv/bin/oarlock infer digits.safetensors --data digits:test
 
-test:
+test: .venv-test/new
+	.venv-test/bin/python -m pytest --short $(IN_PARALLEL)
+
+test-all: .venv-test/new
+	.venv-test/bin/python -m pytest -m "slow or not slow" $(IN_PARALLEL)
+
+.PHONY: .venv-test/new
+.venv-test/new:
 	rm -rf .venv-test
 	$(PYTHON) -m venv .venv-test
 	.venv-test/bin/$(PIP) $(NEW_PIP)
 	.venv-test/bin/$(PIP) --no-compile -c constraints.txt -e . --group dev
-	.venv-test/bin/python -m pytest $(IN_PARALLEL)
 
 check: .venv/developing
 	.venv/bin/ruff format --check .

@@ -13,6 +13,7 @@ from oarlock.ir import Program, Var
 from oarlock.passes.pipeline import optimize
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.type_check import require_legal
+from short_suite import select_share
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -23,6 +24,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="rewrite tests/golden with the current texts; review the diff",
     )
+
+
+    parser.addoption("--short", action="store_true", help="run the short suite: a share of each file, as `make test` does")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests that the short suite does not have."""
+    if config.getoption("--short"):
+        kept = select_share(items)
+        config.hook.pytest_deselected(items=[*{*items} - {*kept}])
+        items[:] = kept
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -107,7 +107,7 @@ broadcast_to.gradient_programs(x=lambda x_shape, dy: sum_to_shape(dy, x_shape))
         Case(x=[[1, 2, 3], [4, 5, 6]], like=([0, 0],), axis=1, length=(2,), y=[[1, 2], [4, 5]]),
         GradCheck(x=(2, 4, 2), like=[], axis=1, start=(1,), length=(2,)),
         GradCheck(x=(3, 2), like=[], axis=-2, start=(3,), length=(0,)),
-        Rejects("axis 0 has the size 3, which 2 from 2 on exceeds", x=(3,), like=[], start=(2,), length=(2,)),
+        Rejects("axis 0 has size 3, so 2 elements from 2 are out of range", x=(3,), like=[], start=(2,), length=(2,)),
         Rejects("start must be one number, not [1, 1]", x=(3,), like=[], start=(1, 1), length=(1,)),
         Rejects("start and length must be at least 0, not 0 and -1", x=(3,), like=[], length=(-1,)),
         Rejects("start and length must be at least 0, not -1 and 1", x=(3,), like=[], start=(-1,), length=(1,)),
@@ -129,7 +129,7 @@ def narrowed_shape(shape: Shape, axis: int, start: Sizes, length: Sizes) -> Shap
     (first,), (count,) = start, length
     if any(isinstance(item, int) and item < 0 for item in (first, count)):
         raise ShapeError(f"start and length must be at least 0, not {first} and {count}")
-    message = "axis {} has the size {}, which {} from {} on exceeds"
+    message = "axis {} has size {}, so {} elements from {} are out of range"
     for least in (add(first, count), *(item for item in (first, count) if isinstance(item, int))):
         require_at_most(least, shape[axis], message, axis, shape[axis], count, first)
     return (*shape[:axis], count, *shape[axis + 1 :])

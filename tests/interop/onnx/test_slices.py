@@ -83,7 +83,7 @@ def test_a_bound_that_counts_from_the_size_of_another_axis_is_refused_beyond_the
     assert numpy.array_equal(ol.infer(imported, feed), matrix(5)[:, :3])
     with pytest.raises(ol.ShapeError) as raised:
         ol.infer(imported, {**feed, "like": numpy.zeros(7, "float32")})
-    assert raised.value.message == "narrow: axis 1 has the size 5, which 7 from 0 on exceeds"
+    assert raised.value.message == "narrow: axis 1 has size 5, so 7 elements from 0 are out of range"
 
 
 def test_a_slice_back_between_bounds_that_the_run_tells(tmp_path):
