@@ -187,7 +187,8 @@ def grid_sample_changes(
 
 @grid_sample_changes.check_shapes
 def require_changes_that_fit(x, grid, y_gradient, direction, **how):
-    sampled = sampled_shape(x, grid, **how)
+    sampled_shape(x, grid, **how)
+    sampled = (*x.shape[:2], *grid.shape[1:-1])
     if len(y_gradient.shape) != len(sampled) or any(map(differ, y_gradient.shape, sampled)):
         raise ShapeError(f"y_gradient is {format_shape(y_gradient.shape)}, but the sampled pixels are {format_shape(sampled)}")
 
