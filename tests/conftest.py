@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from short_suite import select_share
 
 from oarlock.ir import Program, Var
 from oarlock.passes.pipeline import optimize
 from oarlock.registry.catalogue import Catalogue
 from oarlock.registry.type_check import require_legal
-from short_suite import select_share
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -24,7 +24,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="rewrite tests/golden with the current texts; review the diff",
     )
-
 
     parser.addoption("--short", action="store_true", help="run the short suite: a share of each file, as `make test` does")
 
