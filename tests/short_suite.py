@@ -17,16 +17,21 @@ __all__ = ["select_share"]
 SHARES = {
     "": 2,
     "architecture": 1,
-    "cli": 5,
-    "examples": 3,
-    "interop": 5,
+    "backend": 4,
+    "benchmarks": 4,
+    "cli": 7,
+    "data": 4,
+    "examples": 4,
+    "interop": 6,
+    "io": 5,
     "layer": 3,
     "messages": 1,
     "op": 8,
     "optimizer": 4,
-    "passes": 6,
-    "runtime": 4,
-    "training": 5,
+    "passes": 8,
+    "runtime": 5,
+    "serving": 4,
+    "training": 6,
 }
 """By folder of `tests/`: one of how many tests of each file is in the short suite. The folder "" stands for all others."""
 
