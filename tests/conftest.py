@@ -24,7 +24,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="rewrite tests/golden with the current texts; review the diff",
     )
-
     parser.addoption("--short", action="store_true", help="run the short suite: a share of each file, as `make test` does")
 
 

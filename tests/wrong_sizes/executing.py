@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
@@ -30,6 +30,10 @@ class Outcome:
     @property
     def ran(self) -> bool:
         return not self.error
+
+    def squeezed(self) -> "Outcome":
+        """Return this outcome with values without dimensions of size 1."""
+        return replace(self, values=[value.squeeze() for value in self.values])
 
     def digest(self) -> str:
         """A text that two runs share if all their bits are equal, NaNs aside."""

@@ -114,10 +114,11 @@ def _findings(trial: Trial, written: Written, outcomes: dict[str, Outcome], know
             yield "executors differ", f"{name} and {first_name}: {different}"
     if not outcomes["limits"].ran and outcomes["limits"].error != "LimitError":
         yield "limits refuse", outcomes["limits"].message
-    if trial.axis.operator not in RANK_BY_SIZE:
-        if not (known.error.startswith("written ") and _composes(trial)):
-            yield from _beside_known(written, first, known)
-        yield from _beside_torch(trial, written, first)
+    if trial.axis.operator in RANK_BY_SIZE:
+        first, known = first.squeezed(), known.squeezed()
+    if not (known.error.startswith("written ") and _composes(trial)):
+        yield from _beside_known(written, first, known)
+    yield from _beside_torch(trial, written, first)
     yield from _declared(written, ran)
     for name, outcome in ran.items():
         for var in written.program.persistables():
@@ -162,7 +163,7 @@ def _beside_torch(trial: Trial, written: Written, ran: Outcome) -> Iterator[tupl
     try:
         given = [value for items in _arguments(trial, written) for value in items]
         expected = trial.position.use.theirs(*given)
-    except Exception:  # it refuses sizes that are none is to broadcast: so may we, or not
+    except Exception:  # PyTorch refuses to broadcast these sizes; Oarlock may, or not
         return
     expected = [each for each in (expected if isinstance(expected, tuple | list) else [expected]) if isinstance(each, torch.Tensor)]
     if len(expected) == len(written.results):

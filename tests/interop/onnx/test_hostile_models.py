@@ -58,8 +58,8 @@ def test_what_is_counted_has_limits(tmp_path):
     assert refused(path, ol.LimitError, limits=ol.Limits(texts=3)).startswith('"model.onnx": more than 3 texts')
     assert refused(path, ol.LimitError, limits=ol.Limits(file_bytes=10)).startswith('"model.onnx" has')
     assert refused(path, ol.LimitError, limits=ol.Limits(program_bytes=10)).startswith('"model.onnx": more than 10 program bytes')
-    assert "2 elements, where 1 are allowed" in refused(path, ol.LimitError, limits=ol.Limits(elements=1))
-    assert "8 parameter bytes, where 7 are allowed" in refused(path, ol.LimitError, limits=ol.Limits(parameter_bytes=7))
+    assert "2 elements, but the limit is 1" in refused(path, ol.LimitError, limits=ol.Limits(elements=1))
+    assert "8 parameter bytes, but the limit is 7" in refused(path, ol.LimitError, limits=ol.Limits(parameter_bytes=7))
     assert "more than 0 nodes" in refused(path, ol.LimitError, limits=ol.Limits(ops=0))
 
 
@@ -103,8 +103,8 @@ def test_a_graph_that_is_none_is_refused(nodes, message, tmp_path):
     [
         ([2, 2], '"w" has 8 bytes, but float32[2, 2] needs 16'),
         ([-2, -1], '"w" has a negative size: [-2, -1]'),
-        ([1] * 17, "17 rank, where 16 are allowed"),
-        ([2**40, 0], "elements, where 2,147,483,647 are allowed"),
+        ([1] * 17, "17 rank, but the limit is 16"),
+        ([2**40, 0], "elements, but the limit is 2,147,483,647"),
     ],
 )
 def test_a_tensor_whose_sizes_lie_is_refused(dims, message, tmp_path):

@@ -209,9 +209,8 @@ class TensorReader:
     def _require(self, count: int, limit: str, what: str) -> None:
         allowed = getattr(self.limits, limit)
         if count > allowed:
-            raise LimitError(
-                f"{what}: {count:,} {limit.replace('_', ' ')}, where {allowed:,} are allowed", hint=f"limits=Limits({limit}=...)"
-            )
+            message = f"{what}: {count:,} {limit.replace('_', ' ')}, but the limit is {allowed:,}"
+            raise LimitError(message, hint=f"limits=Limits({limit}=...)")
 
 
 def _from_bytes(data: bytes | bytearray, shape: tuple[int, ...], dtype: DType) -> torch.Tensor:
