@@ -130,8 +130,8 @@ class _Sizes:
         )
 
 
-_PREDICTIONS: dict[Operator, Callable[..., int]] = {}
-_BOUNDED: set[Operator] = set()
+_PREDICTIONS: dict[Operator, tuple[Callable[..., int], bool]] = {}
+"""By operator: the function that predicts a size, and whether the inputs bound it."""
 
 
 def predict_size(operator: Operator, *, bounded: bool = False) -> Callable[[Callable[..., int]], Callable[..., int]]:
@@ -142,9 +142,7 @@ def predict_size(operator: Operator, *, bounded: bool = False) -> Callable[[Call
     """
 
     def declare(function: Callable[..., int]) -> Callable[..., int]:
-        _PREDICTIONS[operator] = function
-        if bounded:
-            _BOUNDED.add(operator)
+        _PREDICTIONS[operator] = function, bounded
         return function
 
     return declare
@@ -152,9 +150,10 @@ def predict_size(operator: Operator, *, bounded: bool = False) -> Callable[[Call
 
 def find_size_prediction(operator: Operator) -> Callable[..., int] | None:
     """Return the function that predicts data-dependent output sizes, or None if the shapes determine them."""
-    return _PREDICTIONS.get(operator)
+    return _PREDICTIONS.get(operator, (None, True))[0]
 
 
 def is_bounded_by_inputs(operator: Operator) -> bool:
     """Return whether the sizes of the inputs bound those of the outputs, so that no value can make these large."""
-    return operator in _BOUNDED or (operator not in _PREDICTIONS and not operator.variable_attributes)
+    _, bounded = _PREDICTIONS.get(operator, (None, not operator.variable_attributes))
+    return bounded

@@ -16,7 +16,7 @@ from oarlock.serving.gate import Gate
 from oarlock.serving.limits import HeldBytes, ServingLimits, Share
 from oarlock.serving.metrics import Metrics
 from oarlock.serving.protocol import FEWER, Answer, Request, describe, read_plain, read_request, write_answer, write_plain
-from oarlock.serving.refusal import Refusal, too_much
+from oarlock.serving.refusal import LESS_MEMORY, Refusal, too_much
 from oarlock.serving.run_queue import RunQueue
 from oarlock.serving.run_size import RunSize
 from oarlock.serving.served_model import ServedModel, Values
@@ -176,7 +176,7 @@ class Service:
         answer_bytes = self._require_allowed(asked, size.shapes)
         if size.bytes > self._limits.run_bytes:
             message = f"the run needs {size.bytes:,} bytes, but the limit is {self._limits.run_bytes:,}"
-            raise too_much("run_bytes", message, hint="send fewer or shorter rows, or raise oarlock serve FILE --run-bytes")
+            raise too_much("run_bytes", message, hint=LESS_MEMORY)
         return asked, size, answer_bytes
 
     def _require_allowed(self, asked: Request, shapes: Mapping[str, Sequence[int | None]]) -> int:

@@ -4,7 +4,7 @@ import json
 
 from oarlock.errors import KernelError, LimitError, OarlockError, ShapeError, UndefinedVarError
 
-__all__ = ["Refusal", "error_body", "status_of", "too_much"]
+__all__ = ["LESS_MEMORY", "Refusal", "error_body", "status_of", "too_much"]
 
 
 class Refusal(Exception):  # noqa: N818  wraps an error
@@ -16,6 +16,10 @@ class Refusal(Exception):  # noqa: N818  wraps an error
         self.error = error
         self.retry = retry
         self.limit = limit
+
+
+LESS_MEMORY = "send fewer or shorter rows, or raise oarlock serve FILE --run-bytes"
+"""The hint of a run that needs more than `run_bytes`."""
 
 
 def too_much(limit: str, message: str, *, hint: str) -> Refusal:

@@ -14,7 +14,7 @@ from oarlock.runtime.executor import Executor
 from oarlock.runtime.feed import check_feed
 from oarlock.runtime.place import CPUPlace
 from oarlock.serving.limits import ServingLimits
-from oarlock.serving.refusal import Refusal, too_much
+from oarlock.serving.refusal import LESS_MEMORY, Refusal, too_much
 from oarlock.serving.rows import Rows, find_rows
 from oarlock.serving.run_size import RunSize, RunSizes, computes_sizes
 
@@ -68,11 +68,7 @@ class ServedModel:
         self.labels = tuple(model.program.targets)
         self.rows: Rows = find_rows(model.program, model.catalogue)
         self._sizes = RunSizes(model.program, model.catalogue)
-        is_limited = run is None and computes_sizes(model.program, model.catalogue)
-        limits = RunLimits(live_bytes=run_bytes, seconds=_MOST_SECONDS) if is_limited else None
-        executor = Executor(catalogue=model.catalogue, limits=limits) if is_limited else model.executor
-        step: Any = executor.prepare(model.program, self.labels, scope=model.scope, training=False, measure=False, return_numpy=False)
-        self._run: Callable[[Feed], Sequence[torch.Tensor]] = run or (_within_limits(step) if is_limited else step)
+        self._run = run or _prepare(model, self.labels, run_bytes)
         self._needed = set(self.rows.inputs)
 
     def check(self, feed: Feed) -> Feed:
@@ -117,6 +113,14 @@ class ServedModel:
         return [dict(zip(self.labels, values, strict=True)) for values in zip(*parts, strict=True)]
 
 
+def _prepare(model: Model, labels: Sequence[str], run_bytes: int) -> Callable[[Feed], Sequence[torch.Tensor]]:
+    """Return a prepared step of the model, within limits if computed values decide how much memory it takes."""
+    limits = RunLimits(live_bytes=run_bytes, seconds=_MOST_SECONDS) if computes_sizes(model.program, model.catalogue) else None
+    executor = Executor(catalogue=model.catalogue, limits=limits) if limits else model.executor
+    step: Any = executor.prepare(model.program, labels, scope=model.scope, training=False, measure=False, return_numpy=False)
+    return _within_limits(step) if limits else step
+
+
 def _within_limits(step: Callable[[Feed], Sequence[torch.Tensor]]) -> Callable[[Feed], Sequence[torch.Tensor]]:
     """Return `step`, whose LimitError becomes a Refusal."""
 
@@ -124,8 +128,7 @@ def _within_limits(step: Callable[[Feed], Sequence[torch.Tensor]]) -> Callable[[
         try:
             return step(feed)
         except LimitError as error:
-            hint = "send fewer or shorter rows, or raise oarlock serve FILE --run-bytes"
-            raise too_much("run_bytes", error.message, hint=hint) from None
+            raise too_much("run_bytes", error.message, hint=LESS_MEMORY) from None
 
     return run
 
