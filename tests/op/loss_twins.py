@@ -108,6 +108,7 @@ LOSSES = [
          still=1),
     Twin("cross_entropy of layers of probabilities", ol.layer.cross_entropy, F.cross_entropy, ((4, 3), (4, 3)), orders=1, low=0.1),
     Twin("cosine_similarity", op.cosine_similarity, F.cosine_similarity, ((3, 4, 2), (3, 4, 1))),
+    Twin("cosine_similarity of one vector", op.cosine_similarity, F.cosine_similarity, ((3, 1, 2), (3, 4, 1))),
     Twin("pairwise_distance", lambda x, y: op.pairwise_distance(x, y, order=3.0, keepdim=True),
          lambda x, y: F.pairwise_distance(x, y, 3.0, keepdim=True), ((3, 4), (3, 4))),
 ]  # fmt: skip

@@ -176,6 +176,8 @@ LOSSES = [
     twin("binary_cross_entropy at the ends", F.binary_cross_entropy, [0.0, 1.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.5], orders=1, still=1),
     twin("kl_div of logarithms", lambda x, y: F.kl_div(x, y, log_target=True, reduction="batchmean"), (3, 4), (3, 4), log_target=True,
           reduction="batchmean"),
+    twin("kl_div of one row", lambda x, y: F.kl_div(x, y, reduction="batchmean"), (1, 4), (3, 4), low=0.1, high=0.9,
+          reduction="batchmean"),
     twin("kl_div of what is not", F.kl_div, [-1.0, -2.0], [0.0, 0.5], still=1),
 ]  # fmt: skip
 

@@ -91,3 +91,11 @@ def test_a_value_of_rows_that_is_taken_for_everybodys_is_noticed(monkeypatch):
         "reduce_sum_0 is replicated, and changes with row 0",
         "reduce_sum_0 is replicated, and a worker fetches another value",
     ]
+
+
+@pytest.mark.parametrize("number", [200, 206])
+def test_positions_that_were_fed_count_the_elements_of_all_workers(number):
+    outcome = Outcome()
+    (operator,) = [each for each in OPERATORS if each.type == "sequence_max_dx_ddy"]
+    assert try_operator((operator, "at", 0), number, outcome)
+    assert outcome.failures == []

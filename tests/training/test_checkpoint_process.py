@@ -115,11 +115,11 @@ def test_where_there_is_no_memory_for_a_checkpoint_the_run_goes_on_and_says_so(t
 
 def test_an_interrupt_while_a_checkpoint_is_waited_for_ends_the_process_and_not_what_it_writes(started, tmp_path, monkeypatch):
     slow(monkeypatch, "rename", tmp_path / "gate")
-    threading.Timer(1.0, (tmp_path / "gate").touch).start()
 
     def on_step(step, _):
         if step == 6:  # which is saved, after the checkpoint of step 4
             threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+            threading.Timer(1.0, (tmp_path / "gate").touch).start()
 
     with pytest.raises(KeyboardInterrupt):
         train(tmp_path / "run", on_step=on_step)
